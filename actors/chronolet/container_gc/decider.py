@@ -6,7 +6,8 @@ Input: scans (listings of what exists) and removal results from `effects`, reque
 Output: events of `container_gc`, and the node's KubeEvent ContainerGCFailed. Next: `effects`, through `outstanding`.
 Source: pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
-    idle -> requested -> scanned -> running, `parallel` victims at a time -> idle (directly, with nothing to remove)
+    idle -> requested -> scanned -> running, `parallel` victims at a time -> idle
+                         scanned -> idle, if there is nothing to remove
 """
 
 from __future__ import annotations

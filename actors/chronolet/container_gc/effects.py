@@ -94,7 +94,7 @@ class Collecting(Struct, frozen=True):
         return {wanted.LookPeriodically: Job(self.watch)}
 
     def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """Scan immediately, and again after each period."""
+        """Scan immediately, then every `period_seconds`."""
         while not context.cancelled.is_set():
             with self.turns.scanning():
                 context.send(self.inventory.scan(fence=context.fence))

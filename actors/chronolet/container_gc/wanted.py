@@ -10,7 +10,7 @@ from chronolet_schemas import container_gc
 
 
 class LookPeriodically(Effect, frozen=True, kw_only=True):
-    """Standing: scan the node immediately and after each period. Sends Looked; each one may start a run."""
+    """Standing: scan the node immediately, then at regular intervals. Sends Looked; each one may start a run."""
 
 
 class Look(Effect, frozen=True, kw_only=True):

@@ -86,7 +86,9 @@ def _json(entry: Entry) -> Mapping[str, object]:
 
 
 def _printed(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> str:
-    """Dump the data as go-spew does with the kubelet's settings: a type at each field, keys sorted."""
+    """Format the data as go-spew does with the kubelet's settings: each field value is preceded by its type, and keys
+    are sorted.
+    """
     all_entries = f"[{' '.join(map(_printed_entry, entries))}]" if entries else "<nil>"
     resources = " ".join(f"{name}:{_list(ids)}" for name, ids in sorted(registered.items()))
     return (

@@ -28,14 +28,17 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""Time-out per call. It is longer than the adapter's own time-out, because the adapter's error is more specific."""
+"""Time-out per call. It is longer than the adapter's own time-out, so that the adapter's more specific error is
+reported.
+"""
 
 NO_PLUGIN = "its plugin is not registered"
 
 
 class DevicesDependencies(Struct, frozen=True):
     """Dependencies of the workers. `live_pods` reads the uids of all live pods from the log; `observe_allocate` is
-    called with a resource and the seconds that its plugin took to answer Allocate, whether it succeeded or failed.
+    called with a resource and the seconds that its plugin took to answer Allocate, whether the call succeeded or
+    failed.
     """
 
     plugins: DevicePlugins

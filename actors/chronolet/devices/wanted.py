@@ -34,7 +34,7 @@ class WatchDevices(Effect, frozen=True, kw_only=True):
     """Standing: call ListAndWatch at `socket`. Sends DevicesListing for each list, and EndpointStopped when the stream
     ends or cannot be opened; after that, this effect is not requested again until the plugin re-registers.
 
-    If lists arrive faster than a few per second, only the newest is sent, because each list that changes anything
+    If the plugin sends too many lists, only the newest of each second is sent, because each list that changes anything
     becomes an event.
     """
 
@@ -78,7 +78,7 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """Call PreStartContainer for one container at each plugin in turn, at most 30 seconds each. Result:
+    """Call PreStartContainer on each plugin in turn for one container, with a time-out of 30 seconds per call. Result:
     PreStartAnswered.
     """
 

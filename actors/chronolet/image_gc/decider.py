@@ -5,7 +5,8 @@ The collector has at most one run at a time. A run removes one image after anoth
 Input: scans and removal results from `effects`, requests, events of a full disk. Output: events of `image_gc`, and
 KubeEvents about the node. Next: `effects`, through `outstanding`. Source: pkg/kubelet/images/image_gc_manager.go.
 
-    idle -> requested -> scanned -> running, one image at a time -> idle (directly, with nothing to remove)
+    idle -> requested -> scanned -> running, one image at a time -> idle
+                         scanned -> idle, if there is nothing to remove
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Collecting(Struct, frozen=True):
         return {wanted.WatchImages: Job(self.watch), wanted.LookPeriodically: Job(self.collect)}
 
     def watch(self, _effect: wanted.WatchImages, context: EffectContext) -> None:
-        """List images and their users immediately, and again after each `usage_seconds`."""
+        """List images and their users immediately, then every `usage_seconds`."""
         looked_before = 0
         while not context.cancelled.is_set():
             began = time.time_ns() // 1_000_000
@@ -59,7 +59,7 @@ class Collecting(Struct, frozen=True):
             context.cancelled.wait(self.usage_seconds)
 
     def collect(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """List images and read the disk usage for a run immediately, and again after each `period_seconds`."""
+        """List images and read the disk usage immediately, then every `period_seconds`; each scan may start a run."""
         while not context.cancelled.is_set():
             with self.turn:
                 context.send(self.inventory.scan(with_disk=True, fence=context.fence))

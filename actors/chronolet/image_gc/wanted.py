@@ -9,11 +9,11 @@ from chronolet.kernel.decider import Effect
 
 
 class WatchImages(Effect, frozen=True, kw_only=True):
-    """Standing: list images and their users immediately and after each short period. Sends Looked without `disk`."""
+    """Standing: list images and their users immediately, then at short intervals. Sends Looked without `disk`."""
 
 
 class LookPeriodically(Effect, frozen=True, kw_only=True):
-    """Standing: list images and read the disk usage immediately and after each long period. Sends Looked with `disk`;
+    """Standing: list images and read the disk usage immediately, then at longer intervals. Sends Looked with `disk`;
     each one may start a run.
     """
 

@@ -1,4 +1,4 @@
-"""The kernel's only source of time. `now` never goes back, not even across a restart of the process.
+"""The kernel's only source of time. `now` never goes backwards, not even across a restart of the process.
 
 The state folder stores the previous process's time. If it is missing there, the time of the last log entry is used
 instead. That time comes from the server's clock, which may be wrong by hours, so a process with a stored time ignores
@@ -15,7 +15,7 @@ JUMP_SECONDS = 1.0
 
 
 class Clock:
-    """Wall time in milliseconds that never goes back.
+    """Wall time in milliseconds that never goes backwards.
 
     While the wall clock is behind the last reading, time continues from that reading at the pace of the monotonic
     clock. So the time elapsed since a stored timestamp stays correct when the wall clock is set back.

@@ -53,8 +53,8 @@ class EffectContext(Protocol):
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call this before every external call; `point` is that call's name.
 
-        Raises `LostOwnership` if the effect was cancelled, or if the process's lease is not known to be valid by the
-        process's own monotonic clock. Also passes the crash point `effect/before <point>` (see `faults`).
+        Raises `LostOwnership` if the effect was cancelled, or if the process's lease is not known to be valid according
+        to this machine's time since boot. Also passes the crash point `effect/before <point>` (see `faults`).
         """
 
     def done(self, point: str) -> None:

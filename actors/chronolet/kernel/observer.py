@@ -35,7 +35,9 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observer:
-    """Receives a call for each occurrence. This base class ignores all calls. All durations are in seconds."""
+    """The kernel's hooks, one method for each kind of occurrence. In this base class, they do nothing. All durations
+    are in seconds.
+    """
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
         """Called after a step with these events was committed. `seconds` is the time spent in the store."""

@@ -106,7 +106,7 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
 
 
 def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
-    """Return the pod `key` if no source requests it any more and it has not ended yet; None otherwise."""
+    """Return the terminating pod `key` that the sender of the command has seen; None if there is none."""
     uid = command.ending.get(key)
     return Wanted(uid=uid, source=APPLY, digest="") if uid else None
 

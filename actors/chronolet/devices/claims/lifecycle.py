@@ -30,8 +30,8 @@ end. `evolve` folds the events.
     allocating  AllocateAnswered               DevicesAllocated -> granted
     allocating  AllocateAnswered               DevicesAllocated -> waiting    (for its next resource)
     allocating  AllocateAnswered               DevicesPending -> waiting      (the plugin's options are unknown)
-    allocating  AllocateAnswered               DevicesRefused -> no claim     (an answer for no container)
-    allocating  AllocateRefused                DevicesPending -> waiting      (the plugin is away; retried)
+    allocating  AllocateAnswered               DevicesRefused -> no claim     (the response contains no container)
+    allocating  AllocateRefused                DevicesPending -> waiting      (the plugin is unavailable; retried)
     allocating  AllocateRefused                DevicesRefused -> no claim
     granted     pod.DevicesRequested           DevicesAllocated -> granted    (the same request: the same answer)
     granted     pod.DevicesRequested           DevicesPending -> waiting      (a device is unhealthy now)

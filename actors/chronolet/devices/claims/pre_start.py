@@ -5,9 +5,9 @@ pkg/kubelet/cm/devicemanager/manager.go (callPreStartContainerIfNeeded).
 
     phase      message or time        event, next phase
     idle       pod.PreStartRequested  PreStartDone -> idle        (no plugin requires it)
-    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that requires it is away)
+    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that requires it is unavailable)
     idle       pod.PreStartRequested  PreStartAsked -> notifying
-    notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is away)
+    notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is unavailable)
     notifying  pod.PreStartRequested  PreStartAsked -> notifying  (another attempt)
     notifying  PreStartAnswered       PreStartDone -> idle
     notifying  PreStartAnswered       PreStartFailed -> idle      (a plugin rejects the start)
@@ -46,7 +46,7 @@ def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devi
 
 
 def answered(state: State, message: signals.PreStartAnswered) -> Sequence[devices.ClaimEvent]:
-    """Report whether the container may start; nothing if no notification is in progress any more."""
+    """Report whether the container may start. Returns no event if the notification is no longer in progress."""
     claim = questions.starting(state, message)
     if claim is None or claim.starting is None:
         return ()

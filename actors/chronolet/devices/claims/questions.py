@@ -91,6 +91,8 @@ def _pre_start(state: State, claim: Claim, attempt: int) -> wanted.PreStart:
 
 
 def _socket(state: State, name: str) -> str:
-    """Return the plugin's socket; empty if it has none, in which case the worker reports the plugin as away."""
+    """Return the plugin's socket; empty if it has none, in which case the worker reports that the plugin cannot be
+    reached.
+    """
     resource = state.resources.get(name)
     return resource.socket if resource is not None else ""

@@ -48,8 +48,8 @@ def _first(context: Context, message: pod.DevicesRequested) -> Sequence[devices.
 def _free_to_adopt(state: State, claim: Claim, held: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Return the reported devices by resource.
 
-    A resource is left out if it is not reported in the requested number, or if a container that may run at the same
-    time holds one of the reported devices.
+    A resource is left out unless exactly the requested number of its reported devices is free, i.e. not held by a
+    container that may run at the same time.
     """
     adopted = {}
     for resource, ids in held.items():

@@ -20,7 +20,7 @@ REGISTRY_SOCKET = "kubelet.sock"
 _MAX_TEXT = 320
 """Maximum length of plugin-supplied text in messages, in characters; longer than any resource name."""
 MAX_SOCKET_PATH = 107
-"""Maximum length of a socket path in bytes, set by the kernel."""
+"""Maximum length of a socket path in bytes, as limited by Linux."""
 
 Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
 

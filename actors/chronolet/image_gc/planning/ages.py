@@ -55,7 +55,7 @@ def clamped(state: State, now: int) -> State:
 
 
 def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Record:
-    """Return the image's record after a scan that found `image`, whose size replaces the recorded one."""
+    """Return the image's record after a scan that found `image`, which replaces the recorded image."""
     if record is None:
         return Record(image=image, first_detected=event.at)
     ended = record.used and not image.user_count

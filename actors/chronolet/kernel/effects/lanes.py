@@ -33,7 +33,7 @@ class OneShot(Protocol):
     priority: tuple[Any, ...]
     """Priority in the lane's queue: the smallest starts first; equal ones start in order of arrival."""
     concurrent: int
-    """Highest number of other one-shots in the lane that ran at the same time since the launch, without late ones."""
+    """Highest number of other one-shots in the lane that have run at the same time as this one, excluding late ones."""
 
     def queued(self, queue: Queue) -> None:
         """Notify the one-shot that it has to wait. Called again just before its launch, with the number of one-shots
@@ -57,7 +57,7 @@ class Lane:
         """For each waiting one-shot: the queue on its arrival, and the value of `begun` at that time."""
         self.begun = 0
         self.head_start: Timer | None = None
-        """Timer that is pending while a batch that has just begun may not use the whole limit."""
+        """Timer of the head start: while it is pending, a batch that has just begun may not use the whole limit."""
         self.ended = 0
         """Number of one-shots that have ended since the lane was last idle."""
         self.patience: dict[OneShot, Timer] = {}
@@ -160,7 +160,7 @@ class Lanes:
                 slot.limit.ended(name, seconds, concurrent=slot.concurrent)
 
     def release(self, slot: OneShot) -> None:
-        """End a one-shot's turn, and launch those for which there is room now."""
+        """End a one-shot's turn, and launch the waiting one-shots for which there is now room."""
         with self._lock:
             lane = self._lanes[slot.lane]
             self._leave(lane, slot)

@@ -61,7 +61,7 @@ class Pace:
     ) -> None:
         self.head_start_seconds = head_start_seconds
         """Maximum duration of a batch's head start: the first job runs alone, and each job that ends makes room for
-        two. So the first job, and the steps that follow it elsewhere, finish as early as those of a single job.
+        two. So the first job, and the steps that follow it elsewhere, finish as early as if it were the only job.
         """
         self.patience_seconds = patience_seconds
         """A job that has been running for longer than this no longer counts against the limit."""

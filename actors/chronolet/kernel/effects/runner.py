@@ -7,7 +7,8 @@ decides the results and reconciles.
 
     wanted -> running -> done (its result waits for the host) -> freed -> reconciled: removed, or run again
                       -> raised or timed out: its result is EffectFailed
-                      -> cancelled, fenced, or standing and ended: freed, reconciled after a pause
+                      -> cancelled: freed, reconciled immediately
+                      -> fenced, or standing and ended: freed, reconciled after a pause
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ class Slot:
             self._shared.lanes.record_duration(self, name, seconds)
 
     def leave(self) -> None:
-        """Give the turn in the lane back; idempotent. Call this only after the effects that follow from the result have
+        """Give back the turn in the lane; idempotent. Call this only after the effects that follow from the result have
         joined the queue.
         """
         with self._turn:

@@ -66,8 +66,8 @@ class Timers:
         return timer
 
     def _cancelled(self) -> None:
-        """Count a cancelled timer, and drop all cancelled timers from the heap if they are too many: a time-out may be
-        days away, while most effects end soon.
+        """Count a cancelled timer, and drop all cancelled timers from the heap if there are too many of them: a
+        time-out may be days away, while most effects end soon.
         """
         with self._changed:
             self._dead += 1

@@ -19,7 +19,7 @@ from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 
 MOST_WAITING = 5_000
-"""Once a host's inbox contains this number of items, the reader adds no more log entries: they stay in the log until
+"""Once a host's inbox contains this number of items, the reader adds no more log entries, which stay in the log until
 there is room.
 """
 
@@ -82,7 +82,7 @@ class HostHandle:
 
     @property
     def has_room(self) -> bool:
-        """Whether the reader may add more messages."""
+        """Whether the reader may add more log entries."""
         return len(self.inbox) < MOST_WAITING
 
     def is_far_behind(self, read_to: Position) -> bool:

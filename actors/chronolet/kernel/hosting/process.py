@@ -2,9 +2,11 @@
 
 Input: kinds with their workers, a store, the lock folder. Output: a running `Process`. Next: `supervisor`.
 
-    checking -> leasing -> acquiring -> adopting -> recovering -> running -> retired
-    without a shard: standing by, or without its history
-    after the server lost data: beginning, then continues as above
+    checking -> leasing -> acquiring [-> adopting -> acquiring] -> recovering -> running -> retired
+
+In brackets: only in a process that adopts what is already running. A process without shards is in phase `standing by`
+(no free shard) or `without its history` (the shards' archive files are missing). After the server has lost data, the
+phase is `beginning`, then the process continues as above.
 """
 
 from __future__ import annotations

@@ -376,8 +376,8 @@ class Supervisor(pykka.ThreadingActor):
         self._take_free()
 
     def _log_replaced(self) -> bool:
-        """Whether the server now has another log. An idle process needs this check: it commits no step to be
-        refused.
+        """Whether the server now has another log. An idle process needs this check, because it commits no step that the
+        server could refuse.
         """
         try:
             return self._store.run() != self._run

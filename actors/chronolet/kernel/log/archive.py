@@ -114,7 +114,7 @@ class Archive:
         """Yield the entries after the position `after` up to `upto` (None: all), oldest first, across files.
 
         Raises ArchiveDamaged if a file is damaged, or if events are missing before or between files. Events missing at
-        the end are no error, because the stream still has them.
+        the end are not an error, because the stream still has them.
         """
         gapless = Gapless(after)
         for first, last, path in self.files():
@@ -158,7 +158,7 @@ class Archive:
 
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
-    """Return the first and last position, the number of entries, and the compressed arrays."""
+    """Return the first and last position, the number of entries, and the compressed entries."""
     gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
     parts: list[bytes] = []
     first, last, count = None, after, 0

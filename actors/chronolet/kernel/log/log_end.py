@@ -39,8 +39,7 @@ class LogEnd(msgspec.Struct, frozen=True):
     now: int = 0
     """The process's own time when it learned of the entry, in milliseconds; the position contains the server's time."""
     former_runs: tuple[str, ...] = ()
-    """Runs of earlier logs, newest first: with them, a node returns to its log after a start with the wrong
-    database.
+    """Runs of earlier logs, newest first. They allow a node to return to its log after a start with the wrong database.
     """
 
 
@@ -87,7 +86,7 @@ class LogMemory:
         """Return the loss if the server's log, which has this run, lacks the remembered end, and forget that end; else
         return None.
 
-        Raises StoreUnreachable if the server has another database: its log for this node's name existed before the
+        Raises StoreUnreachable if the server's log belongs to another node of the same name: that log began before the
         remembered log ended.
         """
         end, last = self._end, store.last()

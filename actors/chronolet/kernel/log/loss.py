@@ -38,7 +38,7 @@ def is_behind(head: Head, shard: Progress) -> bool:
 
 
 def lacks(store: Store, read_to: Position) -> bool:
-    """Whether the log lacks the entry at `read_to`, which was read last, without having trimmed it."""
+    """Whether the entry at `read_to`, the last one read, is missing from the log although it was not trimmed."""
     if read_to == START:
         return False
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]

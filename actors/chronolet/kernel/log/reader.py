@@ -3,8 +3,8 @@
 Input: entries and mails. Output: inputs for the hosts, in order, with the position up to which the log was read; a
 notification when the server can be reached again after an outage. If the server has lost entries or commands that were
 read, the reader stops delivering: a host that still has a lost message in its inbox must not receive the message
-written in its place. A host with a full inbox is skipped, so that it does not delay other hosts; its messages are read
-again when it has room. Next: `host`.
+written in its place. A host with a full inbox is skipped: it receives no log entries, so that it does not delay other
+hosts, and the skipped entries are read again when it has room. Next: `host`.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ files.
 
 
 class _Owners(dict[str, tuple[Recovered | None, str]]):
-    """Cache from an entity to the recovered state of its shard (None if the shard is not recovered here) and the
-    entity's key. A scan looks up every entry's entity.
+    """Maps each entity to the recovered state of its shard (None if the shard is not recovered here) and to the
+    entity's key. It is a cache, because a scan looks up every entry's entity.
     """
 
     def __init__(self, router: Router, recovered: Mapping[Shard, Recovered]) -> None:

@@ -1,6 +1,6 @@
 """The process's lease `alive:<process>`, renewed each second by its own thread, even during recovery.
 
-Input: a store. Output: `valid`, which is judged by this machine's clock since boot and checked before every external
+Input: a store. Output: `valid`, which is based on this machine's time since boot and checked before every external
 call; and a file lock in the state folder, which shows other processes on the machine immediately that this one is dead
 (docs/design.md, Ownership).
 

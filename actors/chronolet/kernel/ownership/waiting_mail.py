@@ -2,8 +2,9 @@
 decided.
 
 Input: claimed shards, then the handles of their hosts; the shards that other processes host. Output: the shards to host
-first; then a return when the commands are decided or the time is up. A command may change what other shards have to do.
-Because of the wait, they find its events in the log before their own effects start (docs/adr/0019). Next: `supervisor`.
+first; the waiting functions return when the commands are decided or the time is up. A command may change what other
+shards have to do. Because of the wait, they find its events in the log before their own effects start (docs/adr/0019).
+Next: `supervisor`.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def wait_for_other_processes(store: Store, shards: Sequence[Shard], seconds: flo
 
 
 def _unread(store: Store, shards: Sequence[Shard]) -> dict[Shard, Position]:
-    """Return the last waiting command of each shard; shards without one are omitted. If a hash or mailbox is
-    unreadable, the result is incomplete.
+    """Return the mailbox position of the last waiting command of each shard; shards without one are omitted. If a hash
+    or mailbox is unreadable, the result is incomplete.
     """
     found: dict[Shard, Position] = {}
     with contextlib.suppress(StoreBroken):  # the process that hosts the shard reports the error

@@ -115,7 +115,8 @@ class Ledger(Generic[S]):
         self.mail_cursor = head.mail_cursor
         self.decided_to = head.log_cursor
         """Highest log position decided so far, whether or not its step is committed. Entries that lead to no event do
-        not justify a step of their own. The next step consumes them, so they are not decided again after later entries.
+        not justify a step of their own: the next step moves the log cursor past them, so that they are not decided
+        again after later entries.
         """
         self.at = head.at
         self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)

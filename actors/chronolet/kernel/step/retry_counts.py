@@ -43,7 +43,7 @@ class RetryCounts:
         self._left = careful_messages if careful or self._tried else 0
 
     def count_next(self, messages: int) -> None:
-        """Count attempts at the next `messages` messages, but at most `careful_messages`: one of them may have ended
+        """Count attempts at the next `messages` messages, but at most `careful_messages`: one of them may have crashed
         the previous process.
         """
         self._left = max(self._left, min(messages, self._most))
@@ -54,8 +54,8 @@ class RetryCounts:
 
     def alone(self, *, covered: bool) -> bool:
         """Whether to count an attempt at the next message and decide it in a step of its own. If several messages share
-        a step, a failure is blamed on all of them. `covered`: whether an effect's mark already counts the process ends
-        that this message causes.
+        a step, a failure is blamed on all of them. `covered`: whether an effect's mark already counts how often the
+        process has ended because of this message.
         """
         return self._left > 0 and (self._careful or not covered)
 

@@ -1,11 +1,11 @@
-"""Tracks effects that were running when a process ended without a handover: one of them may have ended it
+"""Tracks effects that were running when a process ended without a handover: one of them may have crashed it
 (docs/adr/0021).
 
 Input: the marks in a shard's hash. Output: how often a process has ended while an effect was running, and the marks to
 write and to remove. A mark counts the processes in which an effect started and did not end. Marks exist only after an
 unclean end. Next: `effects`, which runs suspects one at a time; `host`.
 
-    process ends 0: marked, runs next to others    1: alone    2: alone, after a pause    3: given up
+    process ends 0: marked, runs alongside others    1: alone    2: alone, after a pause    3: given up
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The kernel's store: its Protocol, and its implementations in memory and on Redis."""
+"""The kernel's store: its Protocol, an in-memory implementation, and the implementation for Redis."""

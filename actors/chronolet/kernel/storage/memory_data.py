@@ -84,7 +84,7 @@ class MemoryServer:
 
     def next_mail(self, shard: Shard) -> Position:
         """Return the id of a mailbox's next entry: later than the last id and the cursor, even if the clock goes
-        back.
+        backwards.
         """
         data = self.shard(shard)
         latest = max(data.last_mail, data.head.mail_cursor)

@@ -1,4 +1,4 @@
-"""In-memory store for tests and simulations; passes the same contract suite as the store on Redis.
+"""In-memory store for tests and simulations; passes the same contract suite as the Redis store.
 
 Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. All data is lost
 when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
@@ -41,8 +41,8 @@ _id = attrgetter("id")
 
 
 class MemoryStore:
-    """The `Store` of one process on a `MemoryServer`, by default a new one. A mailbox accepts at most `mailbox_full`
-    waiting commands.
+    """A `Store` for one process, backed by a `MemoryServer`, by default a new one. A mailbox accepts at most
+    `mailbox_full` waiting commands.
     """
 
     def __init__(self, server: MemoryServer | None = None, *, mailbox_full: int = MAILBOX_FULL) -> None:

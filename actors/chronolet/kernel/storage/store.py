@@ -70,7 +70,8 @@ class Run(Struct, frozen=True):
 
 
 DEAD_LETTERS = 10_000
-"""Approximate number of dead letters that the server retains. The log events that report older ones stay."""
+"""Approximate maximum number of dead letters that the server retains. The log events that report older ones are kept.
+"""
 
 
 class DeadLetter(Struct, frozen=True):
@@ -85,7 +86,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One commit. It is encoded once and, without a reply, resent byte for byte; `step_id` makes this idempotent."""
+    """One commit. It is encoded once and resent unchanged until there is a reply; `step_id` makes this idempotent."""
 
     shard: Shard
     token: str
@@ -202,13 +203,15 @@ class Store(Protocol):
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
-        """Acquire a shard whose token is still `expected_token`, if the process in that token has no lease or is proven
-        dead by its file lock (`proven_dead`, which also drops the lease). The new token is `<epoch + 1>:<process>`.
+        """Acquire a shard whose token is still `expected_token`, unless that token names another process that may be
+        alive: one that has a lease and is not proven dead by its file lock (`proven_dead`, which also drops the lease).
+        The new token is `<epoch + 1>:<process>`.
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        """Return for how many milliseconds the shard with this token has had no live owner, counted from the first
-        call; an acquisition resets the count. Returns None if the owner is alive or the token has changed.
+        """Return for how many milliseconds the shard with this token has had no live owner, counted from its release
+        or, if its owner has died, from the first call of this method. An acquisition resets the count. Returns None if
+        the owner is alive or the token has changed.
         """
 
     # -- the step ------------------------------------------------------------------------------------------------
@@ -275,8 +278,8 @@ class Store(Protocol):
         """
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
-        """Remove entries up to a position, but never past the archived position or the lowest cursor and snapshot of
-        `holding`. Returns the number of removed entries.
+        """Remove entries up to a position, but never past the archived position or the lowest cursor or snapshot
+        position of the shards in `holding`. Returns the number of removed entries.
         """
 
     def sizes(self) -> Mapping[str, int]:

@@ -1,1 +1,1 @@
-"""The store on Redis: connections, the function library, steps, blocking reads."""
+"""The store in Redis: connections, the function library, steps, blocking reads."""

@@ -1,8 +1,8 @@
 """Loads the function library into the server, and checks that the server is suitable (docs/design.md, Redis).
 
-Input: a channel. Output: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the
-same name with another text is an error for the operator to resolve. The text is compared to the byte, including
-comments, because former releases do so: `functions.lua` must not be reworded. Next: `store.check`.
+Input: a channel. Output: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the same
+name with another text is an error for the operator to resolve. The text is compared byte for byte, including comments.
+Earlier releases do the same, so `functions.lua` must not be reworded. Next: `store.check`.
 """
 
 from __future__ import annotations

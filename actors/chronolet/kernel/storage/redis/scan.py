@@ -2,8 +2,8 @@
 
 Input: positions. Output: entries, oldest first. The server prepares the next page while Python folds the current one.
 If a page is larger than the socket's buffer, the server has to wait for its reader, so pages are small (measured: pages
-of 100 to 200 entries are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half times as
-fast). Next: recovery.
+of 100 to 200 entries are read twice as fast as pages of 1,000 with redis-py, pages of 500 or more one and a half times
+as fast). Next: recovery.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ class Commits:
         self._closing.set()
 
     def commit(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit a step. Raises StoreUnreachable without a reply: the step may be committed, so reload the shard."""
+        """Commit a step. Raises StoreUnreachable if there is no reply in time: the step may have been committed, so
+        resend the same step or reload the shard.
+        """
         call = packed(self._channel, self._keys, step)
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE_SECONDS

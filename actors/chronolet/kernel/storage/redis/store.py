@@ -1,9 +1,9 @@
-"""The node's store on Redis: all writes of the log and its shards go through `functions.lua`.
+"""The node's store in Redis: all writes to the log and to the shards go through `functions.lua`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
-lease (so that a stuck server is noticed within a second), and one for all other calls. Next: hosts, reader, lease,
-keeper, CLI.
+lease (so that a stuck server is noticed within a second), and one for all other calls. A scan opens its own. Next:
+hosts, reader, lease, keeper, CLI.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     step_seconds: float = 5.0
     """Time-out of one attempt at a step."""
     resending_seconds: float = 10.0
-    """How long a step without a reply is resent."""
+    """How long a step that gets no reply is resent."""
     lease_seconds: float = 0.8
     """Time-out of a renewal of the lease. Below 1 s, so that a stuck server is noticed before the lease expires."""
     query_seconds: float = 10.0
@@ -112,8 +112,8 @@ class RedisStore:
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
 
     def announce(self, line: str) -> None:
-        """Write the node's line into the server's list of nodes. The list's key has no node's hash tag, so no step can
-        write it.
+        """Write the node's line into the server's list of nodes. The list's key contains no hash tag of a node, so no
+        step can write it.
         """
         self._query([NODES], [("HSET", NODES, self._keys.node, line)])
 
@@ -315,8 +315,8 @@ class RedisStore:
         return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
     def _raise_refusal(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
-        """Raise the kernel's exception for an error reply. If a key has the wrong type, its text names `keys` and their
-        types.
+        """Raise the kernel's exception for an error reply. If a key has the wrong type, the exception's text names
+        `keys` and their types.
         """
         if "WRONGTYPE" in str(error):
             types = self._queries.calls([("TYPE", key) for key in keys])

@@ -16,15 +16,15 @@ SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
 _YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
-"""Pattern of option names that are safe to show. Other text may be part of a password with a question mark."""
+"""Pattern of option names that are safe to show. Other text may be part of a password that contains a question mark."""
 
 
 _PORT = 6379
 
 
 class Tls(NamedTuple):
-    """TLS settings: how the server is verified and how the client authenticates. File and folder fields are paths of
-    PEM files; "" means none.
+    """TLS settings: how the server is verified and how the client authenticates. `ca_file`, `certificate` and `key` are
+    paths of PEM files, `ca_folder` is the path of a folder of such files; "" means none.
     """
 
     ca_file: str
