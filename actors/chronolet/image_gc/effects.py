@@ -59,7 +59,9 @@ class Collecting(Struct, frozen=True):
             context.cancelled.wait(self.usage_seconds)
 
     def collect(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """List images and read the disk usage for a run immediately, and again after each `period_seconds`."""
+        """List the images and read the disk usage, immediately and then `period_seconds` after each scan; each scan may
+        start a run.
+        """
         while not context.cancelled.is_set():
             with self.turn:
                 context.send(self.inventory.scan(with_disk=True, fence=context.fence))

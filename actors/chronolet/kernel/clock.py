@@ -15,7 +15,7 @@ JUMP_SECONDS = 1.0
 
 
 class Clock:
-    """Wall time in milliseconds that never goes back.
+    """Wall time in milliseconds that never goes backwards.
 
     While the wall clock is behind the last reading, time continues from that reading at the pace of the monotonic
     clock. So the time elapsed since a stored timestamp stays correct when the wall clock is set back.

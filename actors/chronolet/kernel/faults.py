@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Faults(Protocol):
-    """Receives a call at each crash point."""
+    """Hook that is called at each crash point."""
 
     def point(self, name: str) -> None:
         """Called at a crash point. `name` is, for example, `step/before pod/0` or `effect/before docker.start

@@ -185,7 +185,7 @@ def _intent(name: str, sink: Sink) -> str:
 
 
 def _batch(policy: Policy, state: State, name: str, sink: Sink) -> tuple[Post, ...]:
-    """Return the next consecutive posts, up to the gap if there is one."""
+    """Return the sink's next batch: consecutive posts, up to the gap if there is one."""
     rules = policy.sinks.get(name) or Rules()
     end = min(sink.cursor + rules.batch, sink.gap_first - 1 if sink.gap_first else state.head, state.head)
     return tuple(state.posts[number] for number in range(sink.cursor + 1, end + 1))

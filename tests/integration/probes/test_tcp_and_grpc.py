@@ -135,7 +135,7 @@ class Health:
 
 @pytest.fixture(scope="module", autouse=True)
 def grpc_runs() -> Iterator[None]:
-    """Start grpc's threads, which exist from its first call until the process ends."""
+    """Start grpc's threads before the tests, because they exist from its first call until the process ends."""
     server = Health()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         health_pb2_grpc.HealthStub(channel).Check(

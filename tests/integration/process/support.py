@@ -176,7 +176,7 @@ class Place:
 
 
 def command(request: str) -> tuple[str, str, str, bytes]:
-    """Return a command that leads to one event and changes nothing: the arguments of `send` after the shard."""
+    """Return the arguments of `send`, after the shard, for a command that causes one event and changes nothing."""
     delete = DeletePods(request=request, pods=("default/unknown",))
     return registry.type_of(DeletePods), "manifests/node", request, codec.encode(delete)
 

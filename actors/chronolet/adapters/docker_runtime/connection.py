@@ -173,7 +173,7 @@ class Connection:
         self._prefix = ""
 
     def close(self) -> None:
-        """Close the idle connections; calls in progress end by themselves."""
+        """Close the idle connections; calls in progress finish on their own."""
         self._pool.close()
 
     def _target(self, path: str, query: Query | None) -> str:

@@ -215,7 +215,9 @@ class _Builder:
         return value
 
     def _new(self, path: str, depth: int) -> Any:
-        """Do the same as `_node` for a value that is not an alias."""
+        """Return the value, not an alias, that starts with the current event. `_node` checks the depth and records the
+        anchor.
+        """
         event = self._event
         self._count(1, 0)
         self._advance()

@@ -95,7 +95,7 @@ class _File:
         self._findings: _Capped[Finding] = _Capped()
 
     def read(self, text: str) -> None:
-        """Read all documents, up to the first text that cannot be parsed."""
+        """Read all documents, up to the first one that cannot be parsed."""
         try:
             for document in documents(text):
                 if document.value is not None or document.problems:

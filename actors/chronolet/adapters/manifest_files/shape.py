@@ -27,7 +27,9 @@ _HINTS = 20
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A convertible value, its problems, and its unknown fields, some with a hint."""
+    """The result of `fit`: a value that can be converted to the type, the problems, and the unknown fields, some with a
+    spelling hint.
+    """
 
     value: Any
     problems: tuple[Problem, ...]

@@ -1,1 +1,1 @@
-"""The agent's own redis-server: which binary, its process, its append-only file, and the disk reserve."""
+"""The agent's own redis-server: its binary, its process, its append-only file, and the disk reserve."""

@@ -98,8 +98,8 @@ def _is_incomplete(context: Context, claim: Claim, held: Collection[str]) -> boo
 
 
 def _failed(context: Context, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
-    """Retry once the plugin is back, or refuse the claim. A container that is already running with its devices is never
-    refused.
+    """Retry after RETRY_MILLISECONDS, or sooner if the plugin registers again, or refuse the claim. The claim of a
+    container that is already running with its devices is never refused.
     """
     resource = claim.resource
     if resource in claim.adopted or (away and context.policy.wait_for_resources):

@@ -5,9 +5,9 @@ pkg/kubelet/cm/devicemanager/manager.go (callPreStartContainerIfNeeded).
 
     phase      message or time        event, next phase
     idle       pod.PreStartRequested  PreStartDone -> idle        (no plugin requires it)
-    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that requires it is away)
+    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that requires it is unavailable)
     idle       pod.PreStartRequested  PreStartAsked -> notifying
-    notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is away)
+    notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is unavailable)
     notifying  pod.PreStartRequested  PreStartAsked -> notifying  (another attempt)
     notifying  PreStartAnswered       PreStartDone -> idle
     notifying  PreStartAnswered       PreStartFailed -> idle      (a plugin rejects the start)

@@ -158,7 +158,7 @@ class Archive:
 
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
-    """Return the first and last position, the number of entries, and the compressed arrays."""
+    """Return the first and last position, the number of entries, and the compressed entries."""
     gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
     parts: list[bytes] = []
     first, last, count = None, after, 0

@@ -43,8 +43,8 @@ class RetryCounts:
         self._left = careful_messages if careful or self._tried else 0
 
     def count_next(self, messages: int) -> None:
-        """Count attempts at the next `messages` messages, but at most `careful_messages`: one of them may have ended
-        the previous process.
+        """Count attempts at the next `messages` messages, but at most `careful_messages`: one of them may have
+        crashed the previous process.
         """
         self._left = max(self._left, min(messages, self._most))
 

@@ -50,7 +50,7 @@ def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
 
 
 def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle) -> tuple[Result, str, bool]:
-    """Return the result, the output, and whether the probe timed out."""
+    """Call the health service; return the result, the output, and whether the probe timed out."""
     import grpc  # noqa: PLC0415 - see above
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 

@@ -35,7 +35,7 @@ class Malformed(Exception):  # noqa: N818 - an expected server error
 
 
 class ResponseParser:
-    """Parses a response that is fed to it until it is `complete`. `body` is decoded and truncated; once it has its
+    """Parses a response incrementally, until it is `complete`. `body` is decoded and truncated; once it reaches its
     maximum size, the response counts as complete.
     """
 

@@ -81,7 +81,7 @@ class RedisResults:
             self._start()
 
     def stop(self) -> None:
-        """Write the waiting outcomes, unless the server takes too long, and end the thread."""
+        """Write the pending outcomes, unless the server takes too long, and end the thread."""
         self._stopped.set()
         self._has_results.set()
         if self._thread is not None:

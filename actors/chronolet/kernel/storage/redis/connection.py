@@ -117,11 +117,12 @@ class Channel:
         return self.read(replies, timeout=timeout)
 
     def join(self, packed: bytes) -> Any:
-        """Send one call once, in a batch with the calls of other threads that are waiting here, and return its reply. A
-        server that writes to its disk before it replies does so once per batch.
+        """Send one call, without retries, in a batch with the calls of other threads that are waiting here, and return
+        its reply. A server that writes to its disk before it replies does so once per batch.
 
         The first caller leads: it makes the round trip for all calls that are waiting by then, and hands the lead to
-        the first call that arrives during the round trip. So no caller that has its reply waits for another round trip.
+        the first call that arrives during the round trip. So no caller waits for another round trip once it has its
+        reply.
 
         Raises RedisError, as `exchange` does. If the connection is lost, each call without a reply raises.
         """

@@ -1,4 +1,4 @@
-"""The node's store on Redis: all writes of the log and its shards go through `functions.lua`.
+"""The node's store in Redis: all writes to the log and to the shards go through `functions.lua`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
