@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXCLUDED = ("tests/deciders", "tests/rules")
 """Folders that are not units, because the check `branches` of scripts/test runs their tests."""
 WHOLE = ("tests/adapters", "tests/cli", "tests/contracts", "tests/node")
-"""Each of these folders is one unit with all folders below it: a unit takes two seconds before its first test."""
+"""Each of these folders, with all folders below it, is one unit, because each unit takes two seconds to start."""
 BY_FILE = ("tests/attacks", "tests/e2e")
 """In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
 BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")

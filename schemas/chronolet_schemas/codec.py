@@ -24,8 +24,8 @@ _readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
 
 
 class Undecodable(Exception):  # noqa: N818 - a fact about an entry
-    """An entry or mail that this release cannot read: its type is unknown, its version is newer, or its bytes do not
-    match.
+    """A log entry or mailbox message that this release cannot decode: its type is unknown, its version is newer, or its
+    bytes do not match its type.
     """
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base class of everything that a decider receives. Values are text, booleans, integers below 2^53, floats, lists,
-    maps.
+    """Base class of everything that a decider receives or returns, and of the values in it. Values are text, booleans,
+    integers below 2^53, floats, lists, maps.
     """
 
 

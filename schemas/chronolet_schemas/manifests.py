@@ -1,4 +1,4 @@
-"""What the sources define: commands from the CLI, and the events through which `manifests` notifies pods.
+"""Messages of `manifests`: commands, and events about the pods and Secrets that the sources define.
 
 Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<path>` or `apply`.
 """

@@ -90,8 +90,8 @@ class AdoptContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class ContainersAdopted(Event, frozen=True, kw_only=True):
-    """A new log adopted `running` containers. Each one that the log did not know yet is also reported by a
-    ContainerStarted.
+    """A new log adopted running containers; `running` is their number. Each one that the log did not know yet is also
+    reported by a ContainerStarted.
     """
 
     running: int

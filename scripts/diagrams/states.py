@@ -72,7 +72,7 @@ class Layer:
 
 
 def draw(table: Table) -> str:
-    """Return the SVG of a table."""
+    """Return a transition table as an SVG diagram."""
     layers, edges = _layers(table)
     left, right = _sides(edges)
     down = {edge.source: edge for edge in edges if edge.straight}

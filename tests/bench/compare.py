@@ -1,4 +1,4 @@
-"""`scripts/bench compare`: a quick form of the rows with goals, next to the last merged figures. CI runs it.
+"""`scripts/bench compare`: short versions of `pods` and `probes`, each figure next to the last merged one. CI runs it.
 
 Input: `last.json`. Output: one figure per row: its ratio to bare Docker calls in the same run, or its plain value if
 there are no such calls, next to its last value. A row that is more than a fifth worse misses its goal, which does not

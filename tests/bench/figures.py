@@ -84,7 +84,7 @@ def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
 
 
 def interleaved(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Return the median of each case over several rounds; the order of the cases changes in a fixed sequence."""
+    """Return the median of each case over several rounds; the cases are shuffled each round, with a fixed seed."""
     found: dict[str, list[float]] = {name: [] for name in cases}
     order, chance = list(cases), Random(7)
     for _ in range(rounds):

@@ -246,7 +246,7 @@ def _while(load: Any, seconds: float) -> None:
 
 
 def _sleep_or(seconds: float, done: Callable[[], bool]) -> None:
-    """Sleep for `seconds`, then wait until `done()` is true or the bound has long passed."""
+    """Sleep for `seconds`, then wait until `done()` is true or BOUND_SECONDS is exceeded by OVERDUE_SECONDS."""
     began = time.monotonic()
     time.sleep(seconds)
     while not done() and time.monotonic() - began < max(seconds, BOUND_SECONDS + OVERDUE_SECONDS):

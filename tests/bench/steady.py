@@ -40,7 +40,7 @@ _USUAL_GOALS = (0.05, 0.1)
 
 
 class Cost(NamedTuple):
-    """The cost of one request: CPU seconds of the agent, and seconds until the last byte."""
+    """The cost of one request: CPU seconds of the agent, and seconds until the last byte of the response."""
 
     cpu: float
     wall: float

@@ -23,7 +23,7 @@ PROGRAM: Final = "corpus/program:1"
 
 LISTENER: Final = "corpus/listener:1"
 LISTENS_ON: Final = (6379, 8080)
-"""The ports on which probes connect to the replaced images; LISTENER serves on all of them."""
+"""The ports that probes use in containers of the replaced images; LISTENER serves on all of them."""
 
 UNREACHABLE: Final = "localhost:1/corpus/shell"
 """An image with a shell in an unreachable registry, without its tag; the tags 1 and latest are present."""

@@ -37,7 +37,7 @@ def shell_lines(text: str, *, console: bool) -> Iterator[str]:
 
 
 def here_documents(text: str) -> Iterator[tuple[str, str]]:
-    """Return for each here-document of a block the command that reads it, and its text."""
+    """Yield the command and the text of each here-document in a block."""
     return ((found[1].strip(), found[3]) for found in _WHOLE_HERE_DOCUMENT.finditer(text))
 
 

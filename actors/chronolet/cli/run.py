@@ -16,7 +16,9 @@ from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.table import SETTINGS
 
 _ON_DEMAND = ("prometheus_client", "yaml", "docker", "docker.transport", "requests")
-"""Packages of which the agent uses only a part, or which it does not use before its first actions."""
+"""Packages whose `__init__` code runs only when it is needed: the agent uses only part of them, or does not need them
+at startup.
+"""
 _HIDDEN = ("rich", "charset_normalizer", "chardet", "urllib3.contrib.socks")
 """Packages that structlog and requests import if installed, for functions that the agent never calls."""
 _MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)

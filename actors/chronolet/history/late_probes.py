@@ -35,7 +35,7 @@ class _Attempt(NamedTuple):
 def latest(
     name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
 ) -> Culprit | None:
-    """Find the most delayed probe since `since` of the pod `name` (namespace/name) with this uid.
+    """Find the pod's most delayed probe since `since`; `name` is namespace/name.
 
     Return None if no probe was late.
     """

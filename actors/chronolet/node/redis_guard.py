@@ -1,5 +1,5 @@
-"""The guard of the agent's own redis-server: starts or adopts it, restarts it when it dies, and frees space when its
-disk is full.
+"""The guard of the agent's own redis-server: starts it or uses one that is already running, restarts it when it dies,
+and frees space when its disk is full.
 
 Input: settings. Output: a running server, and disk signals for the keeper, which records them in the log. The guard
 does not use the log, because the log is unavailable while the server is down. Next: `adapters.redis_server`,
@@ -58,8 +58,8 @@ class RedisGuard:
         self._thread = threading.Thread(target=self._watch, name="redis guard", daemon=True)
 
     def start(self) -> None:
-        """Start or adopt a server and wait until it answers. Raises StoreUnreachable, which states the cause and the
-        remedy.
+        """Start a server, or use one that is already running, and wait until it answers. Raises StoreUnreachable, which
+        states the cause and the remedy.
         """
         ran_before = self._server.folder.exists()
         how = self._ensure()
@@ -71,7 +71,7 @@ class RedisGuard:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching. The server keeps running: the next agent adopts it."""
+        """Stop watching. The server keeps running: the next agent uses it."""
         self._stopping.set()
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:

@@ -151,10 +151,10 @@ class Container(Record, frozen=True, kw_only=True):
     """One container of the spec. `attempt` is the current attempt; `exit` describes how the latest dead attempt ended.
 
     `sandbox_id` and `spec_hash`: the sandbox and the definition with which the current attempt was started. `reason`
-    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` and `retry_at`: when the wait
-    of a waiting phase began and ends; it is reported again at `tell_again_at`. `waited_seconds`: the delay of the
-    latest restart. `post_start`: the hook to request once the container is running. `hook`: the hook in progress.
-    `ahead`: the creation of the next attempt. `left`: the definition of a container that is no longer in the spec.
+    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` and `retry_at`: the start and
+    the end of the current wait; `tell_again_at`: when it is next reported. `waited_seconds`: the delay of the latest
+    restart. `post_start`: the hook to request once the container is running. `hook`: the hook in progress. `ahead`: the
+    creation of the next attempt. `left`: the definition of a container that is no longer in the spec.
     """
 
     name: str
@@ -218,7 +218,7 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def uses_sandbox(self) -> bool:
-        """Whether the container is alive and has a process, or may still get one."""
+        """Whether the container is alive and its process has not ended."""
         return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property

@@ -35,7 +35,7 @@ CREATION = "create/"
 NOT_BEGUN = "the end of its pod was requested before it was started"
 """The message of a start that was cancelled before it began."""
 OUTDATED = "it is no longer needed in the sandbox for which it was created"
-"""The message of a creation ahead of a start that became outdated."""
+"""The message for a container that was created ahead of its start and is no longer needed."""
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):

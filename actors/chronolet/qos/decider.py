@@ -137,7 +137,7 @@ def _waiting_admitted(state: State, now: int) -> Iterator[Event]:
 
 
 def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
-    """Record that the container's cgroup must be kept from now on, if it has values to keep or the node is not
+    """Record that the container's cgroup must be reconciled from now on, if it has values to enforce or the node is not
     described yet.
     """
     share = state.shares.get(started.uid)

@@ -46,7 +46,9 @@ class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
-    """The pod has its share. Its containers start beneath `parent`; if it is empty, the runtime decides where."""
+    """The pod has been granted its share of the node. Its containers start beneath `parent`; if it is empty, the
+    runtime decides where.
+    """
 
     parent: str = ""
 

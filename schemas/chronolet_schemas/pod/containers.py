@@ -7,7 +7,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
-    """The container must not start as specified: `reason` is CreateContainerConfigError, `message` names the field.
+    """The container cannot be started as specified: `reason` is CreateContainerConfigError, `message` names the field.
 
     Holds until the pod's spec changes.
     """

@@ -21,7 +21,7 @@ class EmptyDir(Part, frozen=True, kw_only=True):
 
 
 class HostPath(Part, frozen=True, kw_only=True):
-    """A path on the node. `type` says what must exist there, or is created if it does not."""
+    """A path on the node. `type`: what must exist there, or is created if missing."""
 
     path: str = ""
     type: Literal[

@@ -18,8 +18,8 @@ from tests.support.machine.frozen import frozen_disks, no_descriptor_left, stopp
 __all__ = ["engine", "node"]
 
 SHORT_SECONDS, LONG_SECONDS = 4.0, 20.0
-"""Durations of the stalls. LONG_SECONDS is longer than a lease, and than the three periods after which a liveness probe
-has failed.
+"""Durations of the stalls. LONG_SECONDS is longer than a lease and longer than the three periods after which a liveness
+probe has failed.
 """
 
 

@@ -29,7 +29,7 @@ SECOND = (
     f"{sys.executable} -m chronolet.cli run --port 0 --hostname-override {NAME} --pod-manifest-path {{manifests}}"
     " --root-dir {folder}/state --docker {docker} --cgroup-root {cgroup}"
 )
-"""The command of a second chronolet."""
+"""The command that starts a second chronolet agent."""
 
 
 class Other(AnyAgent):

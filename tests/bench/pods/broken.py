@@ -47,7 +47,7 @@ class Broken(NamedTuple):
 
 
 def figures(agent: Agent, bare: Bare, breaks: int) -> list[Figure]:
-    """Break containers of both kinds alternately; make the bare calls before and after all of them."""
+    """Break containers of both kinds alternately; measure the bare calls before and after; return the figures."""
     bares = _bare(bare, breaks)
     found = {kind: Broken([], [], 0) for kind in KINDS}
     for left in range(breaks, 0, -TURN):

@@ -1,4 +1,4 @@
-"""Results of the tests of `agent_bench`, as figures next to their goals: the rows of the table that have no probes.
+"""Runs tests of `agent_bench`, and returns their results as figures with goals.
 
 Input: an agent, bare calls to compare with. Output: figures. Next: `pods`, which runs the parts.
 """
@@ -120,7 +120,9 @@ def batch(
 
 
 class BareBatch(NamedTuple):
-    """Seconds of the fastest bare client until the last start, and until all apps and sandboxes have stopped."""
+    """Seconds until the last start, and until all apps and sandboxes have stopped: for each, the best of all numbers of
+    workers.
+    """
 
     started: float
     stopped: float

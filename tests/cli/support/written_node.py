@@ -88,7 +88,8 @@ class WrittenNode:
         self.results: list[RawResult] = []
         """The raw probe results, newest first."""
         self.spans: dict[str, list[Span]] = {}
-        """The recent calls by process (its entry in the list of live processes). A missing process does not respond."""
+        """The spans that each process reports, by the process's entry in the list of live processes. A process without
+        an entry here does not respond."""
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 

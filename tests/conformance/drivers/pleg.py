@@ -219,7 +219,7 @@ def _state_at(state: State, message: Any, now: int) -> State:
 
 
 def _evented_cache_update(case: Case) -> Iterable[str]:
-    """Compare what a status does to the cached end of a run.
+    """Check whether a status replaces the cached end of a run.
 
     A later status belongs to the next run and replaces the cached one; an earlier status belongs to the ended run and
     is ignored.

@@ -197,8 +197,8 @@ def _start_phase(state: State, event: devices.ClaimEvent) -> str:
 
 
 def rare_transitions(*, preferred: bool) -> Observer:
-    """Return a world in which a container starts while its plugin is away, and requests devices again once its other
-    resource is offered.
+    """Return a world in which a container starts while its plugin is unavailable, and requests devices again once its
+    other resource is offered.
     """
     world = Observer(Policy(wait_for_resources=False))
     app = Claim(pod="default/u1", uid="u1", container="app", role="app", wants=dict.fromkeys(RESOURCES, 1))

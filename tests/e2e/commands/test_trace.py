@@ -1,4 +1,4 @@
-"""`chronolet trace` names in its first line what was slow: a pull, a full queue, a late probe.
+"""The first line of `chronolet trace` names what was slow: a pull, a full queue, a late probe.
 
 Agent, Docker, Redis and registry are real, with all actors. The tests of a slow pull and of a full queue block the slow
 operation until they have inspected the trace.

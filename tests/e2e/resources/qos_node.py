@@ -1,4 +1,4 @@
-"""A node whose resource settings and cgroups tests inspect.
+"""A node for tests that inspect its resource settings and cgroups.
 
 Input: a node. Output: the names of cgroups, pods that are applied and deleted.
 """

@@ -1,5 +1,5 @@
-"""Fixtures of the kill suite. There are at least a hundred attacks in under three minutes; with --long, as many as the
-guarantee claims.
+"""Fixtures of the kill suite. By default there are at least a hundred attacks, in under three minutes; with --long,
+several times as many.
 """
 
 from collections.abc import Iterator

@@ -57,7 +57,7 @@ def _check_key(
 
 
 def _check_signals(entries: Sequence[Entry]) -> None:
-    """Check that no note was requested or taken twice, and that no timer had its effect twice."""
+    """Check that no note was requested or taken twice, and that no timer took effect twice."""
     once = [registry.type_of(event) for event in (tally.NoteTaken, tally.Rested, tally.NoteRequested)]
     times = Counter((entry.type, entry.entity, entry.data) for entry in entries if entry.type in once)
     assert all(count == 1 for count in times.values()), f"twice: {times.most_common(3)}"

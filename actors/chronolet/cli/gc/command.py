@@ -60,7 +60,9 @@ def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unus
 @click.option("--left-alone", is_flag=True, help="remove only dead containers of a lost log, and no images")
 @click.option("--dry-run", is_flag=True, help="show what would be removed, without removing it")
 def run(*, settings: Settings, output: str | None, unused: bool, left_alone: bool, dry_run: bool) -> int:
-    """Collect now: images first, then containers. The next run removes images that only these containers used."""
+    """Run garbage collection now: images first, then containers. Images that only the removed containers used are
+    removed in the next run.
+    """
     if left_alone and unused:
         raise click.UsageError("--left-alone removes no images: omit --unused-images.")
     if not dry_run:

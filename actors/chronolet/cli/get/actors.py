@@ -59,7 +59,7 @@ def of(node: Session) -> list[Object]:
 
 
 def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
-    """Return for each shard the number of log entries to which it subscribes but which it has not consumed yet."""
+    """Return each shard's lag: the number of log entries that it subscribes to but has not consumed yet."""
     router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
     lags = dict.fromkeys(heads, 0)
     for entry in node.store.scan(min(head.log_cursor for head in heads.values())):

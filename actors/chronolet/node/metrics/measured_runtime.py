@@ -37,7 +37,7 @@ S = TypeVar("S", SandboxSpec, ContainerSpec)
 
 
 class MeasuredRuntime:
-    """Forwards calls to the wrapped runtime, and records in `running` which containers are running."""
+    """Counts and times most calls to the wrapped runtime, and records in `running` which containers are running."""
 
     def __init__(self, runtime: Runtime, metrics: Metrics, running: Running | None = None) -> None:
         self._runtime = runtime

@@ -143,7 +143,7 @@ class TrackedPod:
         return self._sampled(containers, sources)
 
     def pids(self) -> dict[str, int]:
-        """Return a process of each sampled container, by container id."""
+        """Return the pid of one process of each sampled container, by container id."""
         return {container_id: one.pid for container_id, one in self._cgroups.items() if one.pid}
 
     def _is_nearly_idle(self) -> bool:

@@ -107,7 +107,7 @@ class Relisting:
         return not self._running
 
     def distrust(self) -> None:
-        """Report everything again with the next listing, because notices may have been missed."""
+        """Report everything again in the next listing, because notices may have been missed."""
         self._reported = {known: Glance(uid=one.uid, state="") for known, one in self._reported.items()}
         self._distrusted = True
 

@@ -53,7 +53,7 @@ def steps(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
-    """Return how the hook ends without an effect's result; None if it does not end now."""
+    """Return how the hook ends if no effect's result is needed to end it; None if it does not end now."""
     deadline = _deadline(one)
     if deadline and now >= deadline:
         return _End("Unfinished")

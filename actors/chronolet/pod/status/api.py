@@ -16,7 +16,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
 
 class Waiting(Part, frozen=True, kw_only=True):
-    """The state of a container that is not running: why it waits."""
+    """The state of a waiting container: why it waits."""
 
     reason: str
     message: str = ""

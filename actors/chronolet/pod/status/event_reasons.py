@@ -88,7 +88,7 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
 
 
 def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
-    """Return the KubeEvent for a pod that a kubelet would have rejected on this node."""
+    """Return the KubeEvent for a pod that runs here although a kubelet would not have admitted it to this node."""
     return _recorded(state, "Warning", reason, message)
 
 

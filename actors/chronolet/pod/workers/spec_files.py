@@ -17,7 +17,7 @@ log = structlog.get_logger("chronolet.pod")
 
 def record_end_first(specs: Specs, worker: Worker) -> Worker:
     """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which would not know
-    of the end, would start the stopped containers again.
+    that the pod was ending, would start the stopped containers again.
     """
 
     def run(effect: PodEffect, context: EffectContext) -> Signal | None:

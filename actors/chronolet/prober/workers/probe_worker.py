@@ -100,7 +100,9 @@ class ProbeWorker(SharedActor):
                 self._found(message.reading)
 
     def on_stop(self) -> None:
-        """Cancel the timer and the running attempt. That attempt has no outcome; only its raw result is written."""
+        """Cancel the timer and the current attempt. If that attempt has begun, only its raw result is written, with the
+        outcome `error`; no signal is sent.
+        """
         if self._timer is not None:
             self._timer.cancel()
         attempt, self._attempt = self._attempt, None

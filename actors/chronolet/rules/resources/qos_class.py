@@ -18,7 +18,7 @@ _COUNT = ("cpu", "memory")
 
 NODE_CRITICAL: Final = "system-node-critical"
 SANDBOX_OOM_SCORE_ADJ: Final = -998
-"""The sandbox's oom_score_adj: it uses hardly any memory, and its death would end the whole pod."""
+"""The oom_score_adj of the sandbox, which uses hardly any memory and whose death would end the whole pod."""
 _NEVER_ADJ = -1000
 _GUARANTEED_ADJ, _BEST_EFFORT_ADJ = -997, 1000
 _LEAST_BURSTABLE_ADJ, _MOST_BURSTABLE_ADJ = 1000 + _GUARANTEED_ADJ, _BEST_EFFORT_ADJ - 1

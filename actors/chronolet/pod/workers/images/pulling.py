@@ -112,7 +112,7 @@ class Bytes:
 
 
 class Watch:
-    """Watches a pull from its own thread; aborts it on cancellation or after `patience_seconds` without progress."""
+    """Watches a pull on a separate thread; aborts it on cancellation or after `patience_seconds` without progress."""
 
     def __init__(
         self,
