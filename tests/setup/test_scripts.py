@@ -286,7 +286,7 @@ ISOLATED_SETUP = """
 
 def users_venv(folder: Path) -> Path:
     """Make a venv like the one that `scripts/run` makes, in which packages for tests cannot be imported."""
-    for name in ("docker", "redis", "requests"):
+    for name in ("pytest", "hypothesis"):
         (folder / "lacking" / name).mkdir(parents=True)
         (folder / "lacking" / name / "__init__.py").write_text(f'raise ModuleNotFoundError("{name}: not installed")')
     python = folder / "venv" / "bin" / "python"
