@@ -70,7 +70,7 @@ def _asker(via: str) -> str:
 
 
 def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
-    """Return the locked packages by name, each with its use."""
+    """Return the locked packages by name, each with what it is used for."""
     found: dict[str, tuple[Pin, str]] = {}
     for name, use in USES.items():
         for pin in pins((folder / f"{name}.txt").read_text()):

@@ -1,6 +1,6 @@
 """The gRPC service of one resource.
 
-Input: calls from a node. Output: answers, and a line on standard output for each call. Next: `life`.
+Input: calls from a node. Output: responses, and a line on standard output for each call. Next: `life`.
 """
 
 from __future__ import annotations

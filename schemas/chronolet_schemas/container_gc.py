@@ -1,7 +1,7 @@
 """Collection of dead containers, dead sandboxes and left-over log folders. Source: kuberuntime_gc.go.
 
 A run is triggered by its period, a request or a full disk. It records what it will remove and by which rule, the
-outcome of each removal, and a summary; a run with nothing to remove only records the summary.
+outcome of each removal, and a summary; a run with nothing to remove records only the summary.
 """
 
 from __future__ import annotations

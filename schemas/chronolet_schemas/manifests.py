@@ -63,12 +63,11 @@ class AdoptedSecret(KeptSecret, frozen=True, kw_only=True):
 
 @registered
 class AdoptPods(Command, frozen=True, kw_only=True):
-    """Keep these pods desired as they were before the log began. Sent by the node itself when the log is new, before
-    any source is read.
+    """Keep these pods desired as they were before the log began. Sent by the node itself when the log is new or has
+    lost its newest entries (`end_lost`), before any source is read.
 
     `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
-    `end_lost`: the log is not new, but its newest entries were lost; these pods replace pods of the same name in the
-    log.
+    `end_lost`: the log already exists; these pods replace pods of the same name in it.
     """
 
     pods: tuple[AdoptedPod, ...]
@@ -96,8 +95,8 @@ class PodAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class AdoptionFinished(Event, frozen=True, kw_only=True):
-    """Everything that was running before the log began is known again; `pods` is the number of pods. What `left_alone`
-    lists was not touched, and will not be.
+    """The adoption is complete; `pods` is the number of adopted pods. `left_alone` lists the containers and pods that
+    could not be adopted: they are never touched unless `gc run --left-alone` asks for it.
     """
 
     pods: int

@@ -99,8 +99,8 @@ class ContainersAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class OutOfMemory(ContainerEvent, frozen=True, kw_only=True):
-    """The kernel killed one of the container's processes for lack of memory. If the container is later killed by KILL,
-    its death is attributed to this.
+    """The kernel killed one of the container's processes for lack of memory. If the container is later killed by
+    SIGKILL, its death is attributed to this.
     """
 
 

@@ -15,7 +15,9 @@ from tests.corpus.docker_checks import PodView
 
 
 class Where(NamedTuple):
-    """A place in a manifest: its path, and its pattern, without indices and with one name for all container types."""
+    """A place in a manifest: its path, and its pattern: the path without indices, with one name for all container
+    types.
+    """
 
     path: str
     pattern: str

@@ -18,7 +18,9 @@ def test_every_row_of_the_table_matches_a_field() -> None:
 
 
 def _prefix(path: str) -> str:
-    """Return the prefix of the fields that a row covers. A `*` in the table means the fields that it does not name."""
+    """Return the prefix of the paths that a row covers. A `*` in the table matches any key or field without a row of
+    its own.
+    """
     return path.removesuffix("*") if path.endswith("*") else f"{path}."
 
 

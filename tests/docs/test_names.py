@@ -95,7 +95,7 @@ def test_names_on_pages_exist(path: Path) -> None:
 
 
 def gone(page: Page) -> set[str]:
-    """Return the names of Python files and the project's dotted names on a page that do not exist today."""
+    """Return those Python file names and dotted names of the project on a page that no longer exist."""
     spans = set(page.spans())
     files = {span for span in spans if span.endswith(".py") and not any((base / span).exists() for base in BASES)}
     return files | {span for span in spans if set(named(f"`{span}`")) and not exists(span)}

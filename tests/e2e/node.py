@@ -55,7 +55,7 @@ class Node(AgentProcess):
 
     def close(self, *, remove: bool = True) -> None:
         """Kill the agent and, with `remove`, remove its containers. `remove=False` is faster if the engine is about to
-        end.
+        be stopped.
         """
         self.kill_all()
         self.journal.close()

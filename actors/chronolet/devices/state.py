@@ -76,10 +76,10 @@ class Claim(Record, frozen=True, kw_only=True):
 
     `held` maps resources to what their plugins have allocated. `chosen`: the devices of `resource` that its plugin is
     being asked to allocate. `adopted` maps resources to devices that the container held before the log began and about
-    which no plugin has been asked yet. The container owns all three. `serial` numbers the open question to the plugin.
-    `reason`, `message` and `retry_at` explain why a claim is waiting. `since` is when the claim was made; `given_at`
-    maps resources to when their devices were given to the container. `starting` is the attempt that plugins are being
-    notified of, None if there is none; `start_serial` numbers that notification.
+    which no plugin has been asked yet. The container owns all three. `serial` numbers the outstanding call to the
+    plugin. `reason`, `message` and `retry_at` explain why a claim is waiting. `since` is when the claim was made;
+    `given_at` maps resources to when their devices were given to the container. `starting` is the attempt that plugins
+    are being notified of, None if there is none; `start_serial` numbers that notification.
     """
 
     pod: str
@@ -142,7 +142,7 @@ class State(Record, frozen=True, kw_only=True):
     `open`: keys of the open claims, oldest first. `used` maps resources to held devices, and each device to the keys of
     the claims that hold it. `refused` maps the names of counters (`plugins.refusals`) to refusals of plugins.
 
-    `serial` numbers registrations and questions, so that a late answer is recognized and ignored.
+    `serial` numbers registrations and plugin calls, so that a late response is recognized and ignored.
     """
 
     opened_at: int = 0

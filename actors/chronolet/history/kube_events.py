@@ -15,7 +15,7 @@ RECORDED = registry.type_of(Recorded).partition("@")[0]
 
 
 def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterator[tuple[Position, Recorded]]:
-    """Yield the events for which `wanted` is true, in log order."""
+    """Yield the recorded KubeEvents for which `wanted` is true, with their positions, in log order."""
     for entry in log:
         if not entry.type.startswith(RECORDED):
             continue

@@ -27,7 +27,7 @@ class Culprit(msgspec.Struct, frozen=True):
 
 
 def culprit(name: str, start: Start, now: int) -> Culprit:
-    """Return what took longest in the start of the pod `name` (namespace/name), or what blocks the start."""
+    """Return what took longest while the pod `name` (namespace/name) started, or what blocks the start."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
         return Culprit(f"{name} has waited {seconds(waited)} for its predecessor to end", waited)

@@ -27,7 +27,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The last start of a pod.
 
     `culprit` is one sentence. `ended` is 0 while the start is in progress; `milliseconds` is its duration so far.
-    `gone_at` is when the pod was gone, 0 if it still exists. `adopted`: the pod was already running when the log began.
+    `gone_at` is when the pod ceased to exist, 0 if it still exists. `adopted`: the pod was already running when the log
+    began.
     """
 
     pod: str

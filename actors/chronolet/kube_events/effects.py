@@ -1,7 +1,8 @@
 """Effect worker that delivers posts to sinks.
 
-Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery
-is at least once: a repeated delivery sends the same posts, which a sink recognizes by their names and counts.
+Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. The worker may make a call only while this
+process's lease is valid; this is checked before each call. Delivery is at least once: a repeated delivery sends the
+same posts, which a sink recognizes by their names and counts.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Sweeping:
         self._seconds = seconds
 
     def sweep(self, effect: wanted.KeepSecrets, context: EffectContext) -> None:
-        """Remove unused data periodically, until cancelled."""
+        """Remove unused Secret data periodically, until cancelled."""
         while not context.cancelled.is_set():
             for name in self._secrets.unused(effect.used):
                 context.fence("secrets.remove")

@@ -50,8 +50,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """What the sources define. `pods` and `secrets` are keyed by namespace/name, `files` by path. `unreadable` is why
     the folder cannot be listed.
 
-    `rereads` counts how often the folder was read again because a name that had been refused to a file became free.
-    `secret_changes` counts every added, changed or removed Secret.
+    `rereads` counts how often the folder was read again because another source released a name that had caused a file's
+    pod or Secret to be refused. `secret_changes` counts every added, changed or removed Secret.
     """
 
     pods: immutables.Map[str, Wanted] = immutables.Map()

@@ -71,7 +71,7 @@ class Health:
                 checks.pop(name, None)
 
     def report(self, page: Page, only: str = "") -> Report | None:
-        """Run the page's checks, or just the check `only`; None if there is no such check."""
+        """Run the page's checks, or just the check `only`, and return the report; None if there is no such check."""
         with self._lock:
             checks = dict(self._checks[page])
             remarks = dict(self._remarks)

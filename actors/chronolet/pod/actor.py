@@ -35,8 +35,8 @@ def kind(
     policy: Policy | None = None,
 ) -> Kind[State]:
     """Build the pod Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the
-    kinds that this node hosts for admission and probing. `policy`: the node's own checks, made before those kinds are
-    asked.
+    kinds that this node hosts for admission and probing. `policy`: the node's own checks, made before requests to those
+    kinds.
     """
     return Kind(
         name="pod",

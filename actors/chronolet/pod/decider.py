@@ -130,7 +130,9 @@ def _planned(state: State, now: int, settings: Settings) -> Sequence[Event]:
 
 
 def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
-    """Return the steps, or the pod's rejection if they lead to a sandbox and the node's policy forbids the pod."""
+    """Return the events `steps`, or the pod's rejection if they lead to a sandbox and the node's policy forbids the
+    pod.
+    """
     if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _STARTS) for one in steps):
         return steps
     rejected = rejection(policy, state.manifest)
@@ -143,7 +145,7 @@ def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Eve
 
 
 def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """Return AdmissionBegan if the kinds that the pod asks for admission have changed; otherwise the requests and
+    """Return AdmissionBegan if the kinds that take part in the pod's admission have changed; otherwise the requests and
     withdrawals of probes that are due.
     """
     return admission.begun(state, participants) or probing.steps(state, participants)

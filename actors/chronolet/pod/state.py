@@ -218,7 +218,7 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def uses_sandbox(self) -> bool:
-        """Whether the container is alive and its process has not ended."""
+        """Whether the container still uses the sandbox: it is alive, and its process is not known to have ended."""
         return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property

@@ -201,8 +201,8 @@ class RunHook(PodEffect, frozen=True, kw_only=True):
 
     The worker inspects an exec first: it reports one that has ended, waits for one that is running, starts one that
     never started, and never restarts one that the runtime does not know. A request may be repeated after an agent
-    restart. `deadline` (milliseconds, 0: none) may move while the hook runs: it is the decider that gives up the hook.
-    Results: HookDone, HookUnfinished, HookOutcomeUnknown.
+    restart. `deadline` (milliseconds, 0: none) may move while the hook runs: the decider ends the hook once this time
+    has passed. Results: HookDone, HookUnfinished, HookOutcomeUnknown.
     """
 
     container: str

@@ -76,7 +76,7 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Probe, RestartPolicy
 
 LONGEST_OUTPUT = 1024
-"""Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
+"""Maximum number of characters of an outcome's output in an event: the limit of a KubeEvent's message."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
 """Stop reasons that end the whole pod, so that its liveness no longer matters."""
@@ -215,7 +215,7 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
-    """Open the gate after a successful startup probe: from now on, the container counts as started."""
+    """End the phase `gated` after a successful startup probe: from now on, the container counts as started."""
     if (message.probe, message.result) == ("Startup", "success") and not state.started:
         yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_ref(state))
 

@@ -14,8 +14,8 @@ from chronolet_schemas.envelope import Event
 
 
 def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """Return the kubelet's KubeEvents for `event`. The kubelet records none for an unknown outcome that is not an
-    error.
+    """Return the KubeEvents for `event`: those that the kubelet records, and ProbeUnjudged, which the kubelet does not
+    have. Like the kubelet, record none for an unknown outcome that is not an error.
     """
     match event:
         case prober.ProbeFailed(unknown=False):

@@ -28,9 +28,9 @@ FIRST_SHARED_SECONDS = 0.01
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
     """Return when a run of a container is first probed.
 
-    A container that has already run for longer than a period (it was adopted, or its spec changed) waits for a part of
-    the period, so that such containers are not all probed at the same time. The kubelet picks that part at random; here
-    `seed` determines it.
+    If the first probe has been due for longer than a period (the container was adopted, or its spec changed), it waits
+    for a part of the period, so that such containers are not all probed at the same time. The kubelet picks that part
+    at random; here `seed` determines it.
     """
     earliest = min(started_at, now) + delay  # a start in the future comes from another clock
     if now - earliest <= period:
@@ -61,8 +61,9 @@ def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> i
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:
-    """Return when to probe next: at `from_at` or as soon as possible after it; if `anchored`, a whole number of periods
-    before or after it. Never later than delay + period from now, because the clock may have been set back.
+    """Return when to probe next: at `from_at` or as soon as possible after it; if `anchored`, the next time that is a
+    whole number of periods away from it. Never later than delay + period from now, because the clock may have been set
+    back.
     """
     if anchored:
         return now + (from_at - now) % period

@@ -28,7 +28,7 @@ class _Demand(NamedTuple):
 
 
 def refusal(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Refusal | None:
-    """Return why the pod does not fit in addition to the others; None if it fits."""
+    """Return why the pod does not fit alongside the others; None if it fits."""
     return next((_as_refusal(one) for one in _demands(node, others, needs) if _is_too_much(one)), None)
 
 

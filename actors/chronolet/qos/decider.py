@@ -10,7 +10,7 @@ the tree that `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, p
 
 Host ports go to waiting pods in the order of their requests. A waiting pod holds no resources.
 
-In a running container's cgroup, the values that the runtime cannot set are maintained until the next container with the
+In a running container's cgroup, the values that the runtime cannot set are reconciled until another container with the
 same name starts.
 
 A pod that is already running is never refused, even if it was running before the log began or if changed settings leave

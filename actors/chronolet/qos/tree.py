@@ -1,8 +1,8 @@
 """The desired cgroups with all their values. Pure.
 
 Input: the node, and each pod's share of it. Output: `Cgroup`s, parents first. Next: `decider` requests that they be
-kept; `get cgroups` shows them next to the actual ones. Source: pkg/kubelet/cm (qos_container_manager_linux.go,
-helpers_linux.go, node_container_manager_linux.go).
+kept in this state; `get cgroups` shows them next to the actual ones. Source: pkg/kubelet/cm
+(qos_container_manager_linux.go, helpers_linux.go, node_container_manager_linux.go).
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def _pod(node: Node, uid: str, share: Share) -> Iterator[Cgroup]:
 
 
 def classes(node: Node, pods: Iterable[PodNeeds]) -> Sequence[Cgroup]:
-    """Return the cgroup above all pods and those of the two lower classes, whose limits depend on the admitted pods."""
+    """Return the cgroup above all pods and those of the classes Burstable and BestEffort, whose limits depend on the
+    admitted pods.
+    """
     asked = _by_class(pods)
     guaranteed, burstable = asked["Guaranteed"], asked["Burstable"]
     reserved = memory_limits(node.enforced.memory_bytes, node.memory_reserved_percent, guaranteed, burstable)

@@ -1,8 +1,8 @@
 """References: the fields with which an event, a signal or an effect names its subject. Pure.
 
-`**ref` passes a reference to a message class, and mypy checks the names and types of its fields (PEP 589).
-References are dictionaries, not nested structs: in the log, their fields are mixed with the message's other fields, in
-the order that each message class defines.
+`**ref` passes a reference to a message class, and mypy checks the names and types of its fields (PEP 589). References
+are dictionaries, not nested structs: in the log, their fields are interleaved with the message's other fields, in the
+order that each message class defines.
 """
 
 from __future__ import annotations

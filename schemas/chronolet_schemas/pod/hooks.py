@@ -20,7 +20,7 @@ class HookRequested(HookEvent, frozen=True, kw_only=True):
     """Intent: run a hook. An exec is created first and is started only when HookPrepared names it; a sleep needs no
     effect.
 
-    `handler` applies even if the spec changes later. The hook is given up at `deadline`; 0 means never.
+    `handler` applies even if the spec changes later. The hook ends at `deadline` at the latest; 0 means no deadline.
     """
 
     handler: LifecycleHandler

@@ -79,10 +79,10 @@ class Ending(Message, frozen=True, kw_only=True):
 @registered
 class AdoptPod(Command, frozen=True, kw_only=True):
     """Continue this pod, which was running before the log began, as it was found. Sent by the node itself when the log
-    is new.
+    is new or has lost its newest entries (`end_lost`).
 
-    `ending`: the pod was already terminating. `host_ip` is the node's own address. `end_lost`: the log is not new, but
-    its newest entries were lost; what was found replaces what the log knows about the pod, where the log knows less.
+    `ending`: the pod was already terminating. `host_ip` is the node's own address. `end_lost`: the log already exists;
+    if it knows less about the pod than was found, the pod is adopted as found, otherwise the command is refused.
     """
 
     pod: str

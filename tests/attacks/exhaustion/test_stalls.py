@@ -60,8 +60,8 @@ def shim_of(node: Node, name: str) -> int:
 
 
 def test_engine_and_redis_without_descriptors_lose_nothing(node: Node) -> None:
-    """First the shim that starts commands in a container has no free file descriptors, so its probes end in errors.
-    Then Redis and the engine have none: all connections to Redis are closed, and neither accepts new ones.
+    """First the shim that starts commands in a container has no free file descriptors, so the container's probes end in
+    errors. Then Redis and the engine have none: all connections to Redis are closed, and neither accepts new ones.
     """
     with no_descriptor_left(shim_of(node, "exec")):
         scratch.wait_until(lambda: outcomes(node, "exec")[:4] == ["error"] * 4, "probes whose command cannot start")

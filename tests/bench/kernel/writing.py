@@ -107,7 +107,7 @@ def _entry(writer: Writer) -> dict[str, str | bytes]:
 
 
 def steps(writer: Writer) -> float:
-    """Return the events per second that are created, encoded and committed in steps of a hundred."""
+    """Return the events per second that are created, encoded and committed in steps of a hundred events."""
     started = time.perf_counter()
     for _ in range(BATCHES):
         numbers = [next(_numbers) for _ in range(BATCH)]

@@ -82,7 +82,9 @@ class AnyAgent:
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
 
     def _containerd(self) -> int:
-        """Return the pid of the engine's containerd; by name, the harness would also count those of other engines."""
+        """Return the pid of the engine's containerd; if it were found by name, the harness would also count those of
+        other engines.
+        """
         return next(
             pid
             for pid in scratch.children(self.docker.pid)

@@ -55,9 +55,9 @@ class Churned(NamedTuple):
     pods: int
     rounds: int
     warm: Held
-    """The maximum over the rounds of the warm-up."""
+    """Maximum of each value over the warm-up rounds."""
     end: Held
-    """The maximum over the same number of rounds at the end."""
+    """Maximum of each value over the same number of rounds at the end."""
     agent_mib: list[float]
     """Resident memory of the agent after each round, excluding the warm-up."""
     left: list[str]

@@ -120,8 +120,8 @@ def batch(
 
 
 class BareBatch(NamedTuple):
-    """Seconds until the last start, and until all apps and sandboxes have stopped: for each, the best of all numbers of
-    workers.
+    """Seconds until the last start, and until all apps and sandboxes have stopped; each is the minimum over all worker
+    counts.
     """
 
     started: float
@@ -229,7 +229,7 @@ def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
 
 
 def measured_steady(agent: Agent, configurations: Sequence[str], *options: str, quick: bool) -> list[dict[str, Any]]:
-    """Return the results of test d for each `<pods>:<probe>`."""
+    """Return the result of test d for each configuration `<pods>:<probe>`."""
     timing = ["--window", "15", "--settle", "5"] if quick else []
     found = agent.measure("d", "--steady", ",".join(configurations), *agent.counted(), *timing, *options)
     return list(found["d_steady"])

@@ -184,7 +184,9 @@ class Soak:
         self._before = self._started()
 
     def break_all(self) -> None:
-        """Break the same containers one after the other, for the control node."""
+        """Break the containers of all pods in `broken`, one after the other, without other disturbances. Used on the
+        control node.
+        """
         for name in self.broken:
             self._break(name)
         self._settled()

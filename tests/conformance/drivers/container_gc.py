@@ -147,7 +147,9 @@ def _evict_sandboxes(case: Case) -> Iterable[str]:
 
 
 def _evicted(case: Case, node: _Node, scan: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
-    """Carry out the decider's run with the product's worker, on a runtime that fails as the case prescribes."""
+    """Carry out the decider's run with the product's worker, on a runtime that fails as the case prescribes; return the
+    differences from what the case expects.
+    """
     pods = _pods(case["given"])
     judged = plan.victims(plan.judged(scan, pods, scan.policy, now))
     begun = _run(_state_with(pods), scan, now)

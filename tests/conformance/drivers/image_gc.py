@@ -134,7 +134,7 @@ def _detect(manager: _Manager, step: Case) -> Case:
 
 
 def _free_space(manager: _Manager, step: Case) -> Case:
-    """Collect on a disk that is so full that exactly the step's `bytes_to_free` must be freed."""
+    """Run a collection on a disk that is so full that exactly the step's `bytes_to_free` must be freed."""
     share = 100 - manager.rules.low_threshold_percent
     capacity = step["bytes_to_free"] * 100 // share
     finished = manager.run(step, signals.Disk(capacity_bytes=capacity, available_bytes=0))

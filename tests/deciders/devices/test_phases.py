@@ -33,7 +33,9 @@ ALL_OPERATIONS = (
     *("register", "register", "list", "list", "answer", "answer", "start", "start", "start"),
     *("repeat", "repeat", "change", "free", "free", "leave", "repeat_entries"),
 )
-"""More registrations, lists, answers and starts than in `OPERATIONS`, so that claims reach every phase."""
+"""The operations to choose from: those in `OPERATIONS`, with registrations, lists, answers and starts made more
+frequent and further operations added, so that claims reach every phase.
+"""
 OTHER = "any change, or its retry_at"
 """The message of a transition that does not follow from a message about the claim itself."""
 TIMES = {

@@ -248,7 +248,7 @@ class World:
             assert after is None or after > due
 
     def reply_to_all(self) -> None:
-        """Make all plugins answer all questions."""
+        """Make the plugins reply to all outstanding calls."""
         while questions := self._questions():
             self._reply(self._answer_to(questions[0], 0))
 

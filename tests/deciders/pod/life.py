@@ -17,7 +17,7 @@ from tests.deciders.given import Scene
 POD = "default/web"
 T0 = 1_700_000_000_000
 RAW: dict[str, Any] = {"volume_devices": (podspec.VolumeDevice(name="raw"),)}
-"""A field that is not honoured in any container."""
+"""A container field that is never honoured, as keyword arguments."""
 
 
 def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Container:

@@ -57,7 +57,7 @@ def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, 
 
 
 def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
-    """Return the event of a changed result."""
+    """Return a ResultChanged event."""
     run = {"attempt": 0, "id": "k0", "started_at": 1_000}
     return prober.ResultChanged(**{"probe": probe, "result": result, **run, **REF} | changes)
 

@@ -43,8 +43,8 @@ def ids(objects: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def killed_job(node: Node, place: str, nth: int = 3, **more: Any) -> AgentJob:
-    """Return a job of an agent that collects every image regardless of its age, and is killed after the `nth` call at
-    `place`.
+    """Return a job of an agent that collects all unpinned images regardless of age, with a kill the `nth` time that
+    `place` is reached.
     """
     node.environ["CHRONOLET_MINIMUM_IMAGE_TTL_DURATION"] = "0s"
     job = node.job(point=Point(place=place, nth=nth), **more)

@@ -125,8 +125,8 @@ def test_logs_follow_ends_with_the_container(node: Node, terminal: Terminal) -> 
 
 
 def complete(window: Terminal, typed: str, expected: str) -> None:
-    """Complete a line with the Tab key, pressing it again until the line is complete: on a busy node, completion gives
-    up after a second.
+    """Complete `typed` with the Tab key, pressing it again until the screen shows `expected`: on a busy node,
+    completion gives up after a second.
     """
     window.write(typed)
     pressed = 0.0

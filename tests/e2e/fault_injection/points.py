@@ -47,14 +47,14 @@ def _class(subject: str) -> str:
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """One announcement of the kernel: the place that was reached, and for a step the types of its events."""
+    """One announcement by the kernel: the place that was reached, and for a step the types of its events."""
 
     place: str
     types: tuple[str, ...] = ()
 
 
 def read(name: str) -> Announcement:
-    """Parse an announcement of the kernel; ids that differ from run to run are replaced."""
+    """Parse an announcement by the kernel; ids that differ from run to run are replaced."""
     plain = without_ids(name)
     if not plain.startswith("step/"):
         return Announcement(plain)

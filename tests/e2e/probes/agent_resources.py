@@ -92,7 +92,7 @@ def _text(path: Path) -> str:
 
 
 def _target(descriptor: Path) -> str:
-    """Return the target of a descriptor, or an empty string if it was just closed."""
+    """Return the target of a descriptor, or an empty string if it has just been closed."""
     try:
         return str(descriptor.readlink())
     except OSError:

@@ -1,6 +1,6 @@
 """Probes that are commands, as the Kubernetes documentation describes them: real agent, Docker and Redis.
 
-The pods are those of the documentation, with its periods divided by ten; `--long` runs its liveness example with the
+The pods are taken from the documentation, with its periods divided by ten; `--long` runs its liveness example with the
 original times.
 """
 

@@ -80,7 +80,7 @@ def stall(node: Node, server: int) -> None:
     while True:
         wait_until(lambda: has_client(server), "a probe that waits for its answer")
         with stopped([node.pid, node.engine.pid]):
-            if has_client(server):  # and the probe was not given up before the agent was paused
+            if has_client(server):  # and the probe had not ended before the agent was paused
                 time.sleep(STALL_SECONDS)
                 return
 

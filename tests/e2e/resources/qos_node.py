@@ -1,6 +1,6 @@
 """A node for tests that inspect its resource settings and cgroups.
 
-Input: a node. Output: the names of cgroups, pods that are applied and deleted.
+Input: a node. Output: cgroup names; pods are applied and deleted.
 """
 
 from __future__ import annotations

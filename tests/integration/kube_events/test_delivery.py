@@ -32,7 +32,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 def keys(events: Events) -> list[str]:
-    """Return the idempotency key with which the webhook gets each post."""
+    """Return the idempotency key with which the webhook receives each post."""
     return [f"{NODE}/{post.name}/{post.count}/{post.at}" for post in events.posts()]
 
 

@@ -48,12 +48,12 @@ def webhook() -> Iterator[Webhook]:
 
 
 def caller(url: str, seconds: float = HANG_SECONDS) -> HttpCaller:
-    """Return a caller that waits for a server that is stalled for a while."""
+    """Return a caller whose time-out tolerates a server that stalls for a while."""
     return HttpCaller(url, seconds=seconds)
 
 
 def reader(server: PrivateRedis) -> StreamReader:
-    """Return a reader that waits for a server that is stalled for a while."""
+    """Return a reader whose time-out tolerates a server that stalls for a while."""
     return StreamReader(server.url, "n", timeout_seconds=HANG_SECONDS)
 
 

@@ -92,7 +92,7 @@ class PrivateRegistry(ServerProcess):
         return Pushed(reference, made["RepoDigests"][0])
 
     def forget(self) -> None:
-        """Remove from the engine the names of images from this registry."""
+        """Untag this registry's images in the engine, including their digest references."""
         forget(self._engine, self.address)
 
     def _responds(self) -> bool:
@@ -103,7 +103,9 @@ class PrivateRegistry(ServerProcess):
 
 
 def forget(engine: PrivateDocker, address: str) -> None:
-    """Remove from the engine the names of images from a registry, and thereby images without another name."""
+    """Untag a registry's images in the engine, including their digest references; images without another name are
+    removed.
+    """
     api = engine.api()
     names = [name for one in api.images() for name in (*(one["RepoTags"] or ()), *(one["RepoDigests"] or ()))]
     for name in names:

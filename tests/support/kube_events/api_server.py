@@ -43,7 +43,9 @@ _SHAPE: Shape = {
     "reportingComponent": str,
     "reportingInstance": str,
 }
-"""The fields of the kubelet's objects. They have no `series`, which belongs to events with an `eventTime`."""
+"""The fields of the Event objects that the kubelet sends. They have no `series`, which belongs to events with an
+`eventTime`.
+"""
 
 
 class Refused(Exception):  # noqa: N818 - a response, not an error

@@ -88,7 +88,7 @@ class NetworkNamespace:
             os.close(descriptor)
 
     def connect(self, port: int, host: str = "127.0.0.1", timeout: float = HANG_SECONDS) -> socket.socket:
-        """Open a TCP connection inside. The socket stays there and can be used from any thread."""
+        """Open a TCP connection inside the namespace. The socket stays in it and can be used from any thread."""
         return self.call(lambda: socket.create_connection((host, port), timeout=timeout))
 
     def http(

@@ -92,7 +92,7 @@ def held() -> tuple[int, int]:
 
 
 def running(runtime: FakeRuntime) -> str:
-    """Start a container and return its id; the fake has the image `image`."""
+    """Start a container and return its id; the fake runtime must have the image `image`."""
     sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
     runtime.start(sandbox)
     made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))

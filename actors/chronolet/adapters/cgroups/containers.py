@@ -1,7 +1,8 @@
-"""Set those values of a container's cgroup that the runtime leaves unset.
+"""Set the cgroup values of a container that the runtime leaves unset.
 
-Input: a container's process and id, values. Output: writes to the kernel's files, and property changes in systemd if
-the cgroup is one of its units. Next: `pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.
+Input: a container's process and id, and the values. Output: writes to the kernel's files, and property changes in
+systemd if the cgroup is one of its units. Next: `pod`'s effects, through the port. Corresponds to the `unified` map of
+the CRI.
 """
 
 from __future__ import annotations

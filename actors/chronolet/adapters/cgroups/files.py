@@ -19,7 +19,9 @@ _V1_UNLIMITED = 1 << 60
 _MAX = "max"
 _V2 = 2
 _MOST_KEPT = 1_000
-"""Size of the caches of lines. They pay off because the values of every pod are checked repeatedly."""
+"""Maximum number of entries in each of the caches of lines. They pay off because the values of every pod are checked
+repeatedly.
+"""
 
 
 class Line(NamedTuple):

@@ -16,7 +16,7 @@ _NAMES = ("user.chronolet.node", "trusted.chronolet.node")
 
 
 class Marks:
-    """Reads and writes marks. `kept` is the agent's own folder, for marks that cannot be stored on a cgroup."""
+    """Reads and writes ownership marks. `kept`: the agent's own folder, for marks that cannot be stored on a cgroup."""
 
     def __init__(self, kept: Path, boot: Path = FILE) -> None:
         self._kept = kept

@@ -60,7 +60,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
-    """Make one call. Raises PluginRefusal. `patient`: wait up to `seconds` for a server that does not listen yet."""
+    """Make one call. Raises PluginRefusal. `patient`: wait up to `seconds` for a server that is not listening yet."""
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:

@@ -32,7 +32,7 @@ _ASK_AGAIN_SECONDS = 0.2
 
 class Streams:
     """The streams of all plugins. Their thread starts with the first stream and exists for the life of the process.
-    `connect_seconds`: how long to wait for a plugin that does not listen yet.
+    `connect_seconds`: how long to wait for a plugin that is not listening yet.
     """
 
     def __init__(self, connect_seconds: float) -> None:
@@ -59,7 +59,7 @@ def _end(future: Future[None]) -> None:
 
 
 class _Stream:
-    """One stream, from connecting until it ends."""
+    """One stream of device lists, from connecting until it ends."""
 
     def __init__(self, socket: str, following: Following, connect_seconds: float) -> None:
         self._socket = socket

@@ -1,7 +1,7 @@
 """The gRPC service behind the registration socket.
 
 Input: Register calls from plugins. Output: `Registering`. Next: `registry`, which imports this module when the first
-plugin connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
+plugin connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing this module loads grpc.
 """
 
 from __future__ import annotations

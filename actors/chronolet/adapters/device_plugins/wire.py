@@ -67,7 +67,9 @@ def devices(message: api.ListAndWatchResponse) -> tuple[DeviceInfo, ...]:
 
 
 def _nodes(message: api.Device) -> tuple[int, ...]:
-    """Return the NUMA nodes of a device. Plugins pass on the -1 that sysfs reports for a device without a node."""
+    """Return the NUMA nodes of a device. Ignores -1, which sysfs reports for a device without a node and plugins
+    forward.
+    """
     return tuple(node.ID for node in message.topology.nodes if node.ID >= 0)
 
 

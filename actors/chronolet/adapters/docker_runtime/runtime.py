@@ -1,4 +1,4 @@
-"""The runtime port on a Docker Engine.
+"""Implements the runtime port with a Docker Engine.
 
 Input: calls by effect workers and readers, from any thread. Output: usually one call to the engine for each. Next:
 `connection`. Corresponds to pkg/kubelet/cri/remote/remote_runtime.go.

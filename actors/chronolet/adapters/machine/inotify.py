@@ -1,9 +1,9 @@
 """Wake up when something in a folder changes. Linux only: uses inotify.
 
 Input: a folder. Output: a wake-up; the caller finds out what has changed. Next: `watched_folder`, `watcher`.
-File-watching libraries poll their list of changes every few milliseconds: to react within 2 ms, they use more processor
-time than this whole agent may use, and at an acceptable idle cost they react after 60 ms. Sleeping in the kernel costs
-nothing and reacts immediately, and no other feature of such a library is needed here.
+File-watching libraries poll their list of changes every few milliseconds: reacting within 2 ms would cost more CPU time
+than the whole agent is allowed, and at an acceptable idle cost they take 60 ms. Sleeping in the kernel costs nothing
+and reacts immediately, and no other feature of such a library is needed here.
 """
 
 from __future__ import annotations

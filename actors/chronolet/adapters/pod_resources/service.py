@@ -38,7 +38,7 @@ class Service:
         self._counted = counted
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
-        """Return the handlers for both versions."""
+        """Return the handlers for both versions of the API, v1 and v1alpha1."""
         methods = {
             "List": self._method("v1", "list", api.ListPodResourcesRequest, self._list),
             "Get": self._method("v1", "get", api.GetPodResourcesRequest, self._get),

@@ -46,7 +46,7 @@ class Source(Protocol):
 
 
 class Sample(NamedTuple):
-    """Totals at one time, in seconds. `late` is the summed lateness of all beats."""
+    """Accumulated delays at the time `at`, in seconds. `late` is the summed lateness of all beats."""
 
     at: float
     late: float

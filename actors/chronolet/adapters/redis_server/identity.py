@@ -44,8 +44,8 @@ def serving(socket: Path) -> Peer | None:
 def find(folder: Path, socket: Path) -> int | None:
     """Return the process id of the folder's server; None if it is not running.
 
-    A server that is starting does not listen yet, and one that is shutting down has stopped listening but still has its
-    files open: both are found by searching all processes.
+    A server that is starting is not listening yet, and one that is shutting down has stopped listening but still has
+    its files open: both are found by searching all processes.
     """
     peer = serving(socket)
     if peer is not None and peer.uid == os.geteuid() and peer.pid:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _INNER_NAME = ".grpc"
 """Name of the gRPC server's own socket, in the folder of the served socket."""
 _NEW_PREFIX = ".new-"
-"""Prefix of the name of a socket that does not listen yet, in the same folder; the process id follows."""
+"""Prefix of the name of a socket that is not listening yet, in the same folder; the process id follows."""
 
 Identity = tuple[int, int, int]
 """Device, inode and modification time. Inode numbers alone are not enough, because they are soon reused."""

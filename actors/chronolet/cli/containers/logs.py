@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 _SELECTED_TAIL = 10
-"""The default of `--tail` for each container that a selector finds, as in kubectl."""
+"""The default of `--tail` for each container that a selector matches, as in kubectl."""
 
 
 class Source(NamedTuple):

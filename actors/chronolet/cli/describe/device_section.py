@@ -73,7 +73,7 @@ def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]
 
 
 def history(log: Iterable[Entry], resource: str, device: str) -> Iterator[Moment]:
-    """Yield all changes of the device, oldest first."""
+    """Yield all changes to the device, oldest first."""
     state, before = DECIDER.initial, _View(_UNLISTED, ())
     for entry in log:
         if entry.entity != _ENTITY:

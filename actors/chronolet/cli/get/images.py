@@ -67,7 +67,7 @@ def is_meant(image: Object, name: str) -> bool:
 
 
 def row(image: Object, now: int) -> list[str]:
-    """Return the cells of one image. An image without a tag is shown with its names that contain a digest."""
+    """Return the cells of one image. An image without a tag is shown with its digest references."""
     tags = [one for one in image["names"] if "@" not in one] or image["names"]
     return [
         short(image["id"]),

@@ -96,7 +96,9 @@ def printer(node: Session, output: str | None, *, namespaced: bool, headers: boo
 
 
 def _print_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
-    """Print how far back the events in Redis go. The log has older ones as well."""
+    """Print how far back the events in Redis go, and say so if none were found. `--all` also reads older ones from the
+    log.
+    """
     if not found:
         click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)
     if source.first is not None and isinstance(source, kube_events.Stream):

@@ -149,7 +149,9 @@ class WholeLog(Source):
 
 
 def elsewhere(node: Session) -> str:
-    """Return a note that says where the agent delivers KubeEvents; empty if to Redis, or if that is unknown."""
+    """Return a note that says where the agent delivers KubeEvents; empty if they go to Redis, or if the destination is
+    unknown.
+    """
     state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
     if not state.sinks or REDIS in state.sinks:
         return ""

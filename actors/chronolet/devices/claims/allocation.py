@@ -1,8 +1,8 @@
 """Choose the devices for a container. Pure.
 
-Input: a request for a number of devices of a resource, the healthy and the free devices. Output: the devices, a
-question to the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for the
-pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
+Input: a request for a number of devices of a resource, the healthy and the free devices. Output: the devices, a call to
+the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for the pod.
+Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
 
 Equally suitable devices are taken in the order of their names, so the same state always yields the same choice.
 """
@@ -52,13 +52,13 @@ class Request(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The chosen devices, in order."""
+    """The chosen devices, the most suitable first."""
 
     devices: Sequence[str]
 
 
 class Question(NamedTuple):
-    """A question to the plugin: which `size` of the `available` devices does it prefer? Its answer must include
+    """A call to the plugin: which `size` of the `available` devices does it prefer? Its response must include
     `must_include`.
 
     `aligned`: apart from `must_include`, `available` contains only devices on the affinity's NUMA nodes.

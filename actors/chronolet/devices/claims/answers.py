@@ -1,6 +1,6 @@
 """Handle plugins' answers about one container's devices: to GetPreferredAllocation and to Allocate. Pure.
 
-Input: Context, an answer. Output: the events that follow; none if the question is no longer open. Next: `lifecycle`.
+Input: Context, an answer. Output: the events that follow; none if the call is no longer outstanding. Next: `lifecycle`.
 Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources, callGetPreferredAllocationIfAvailable).
 """
 

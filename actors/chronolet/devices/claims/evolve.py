@@ -84,7 +84,7 @@ def _chosen(state: State, event: devices.DevicesChosen) -> State:
 
 
 def _numbered(state: State, claim: Claim) -> State:
-    """Store a claim that has a new question to its plugin, and set the state's serial to the question's number."""
+    """Store a claim that needs a new call to its plugin, and set the state's serial to that call's number."""
     return replace(_stored(state, claim), serial=claim.serial)
 
 

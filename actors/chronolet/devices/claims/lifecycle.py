@@ -35,8 +35,8 @@ end. `evolve` folds the events.
     allocating  AllocateRefused                DevicesRefused -> no claim
     granted     pod.DevicesRequested           DevicesAllocated -> granted    (the same request: the same answer)
     granted     pod.DevicesRequested           DevicesPending -> waiting      (a device is unhealthy now)
-    granted     pod.DevicesRequested           PreferenceAsked -> preferring  (of a resource that was unknown before)
-    granted     pod.DevicesRequested           DevicesChosen -> allocating    (of a resource that was unknown before)
+    granted     pod.DevicesRequested           PreferenceAsked -> preferring  (for a resource that was unknown before)
+    granted     pod.DevicesRequested           DevicesChosen -> allocating    (for a resource that was unknown before)
     granted     pod.DevicesRequested           DevicesRefused -> no claim     (a device is unhealthy now)
     granted     pod.DevicesRequested           DevicesRefused -> granted      (a changed request)
     any         pod.DevicesReleased            DevicesFreed -> no claim
@@ -44,7 +44,7 @@ end. `evolve` folds the events.
     any         PodsListed                     DevicesFreed -> no claim       (the pod does not exist)
 
 Whether a problem means DevicesPending or DevicesRefused depends on the policy, see `waiting`. A worker's failure counts
-as the answer of its plugin (`signals.from_failure`). An answer to a question that is no longer open changes nothing.
+as the answer of its plugin (`signals.from_failure`). An answer to a call that is no longer outstanding changes nothing.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devi
 
 
 def answered(state: State, message: signals.PreStartAnswered) -> Sequence[devices.ClaimEvent]:
-    """Report whether the container may start. Returns no event if the notification is no longer in progress."""
+    """Report whether the container may start. Returns no event if the plugins are no longer being notified of this
+    start.
+    """
     claim = questions.starting(state, message)
     if claim is None or claim.starting is None:
         return ()

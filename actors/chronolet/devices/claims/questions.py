@@ -2,7 +2,7 @@
 
 Input: State. Output: effects from `wanted`; the claim that an answer is for. Next: `outstanding`, which adds the other
 effects; `answers` and `pre_start`, which handle what the workers report. The serial number in an intent distinguishes a
-late answer from the answer to the open question.
+late answer from the answer to the outstanding call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def outstanding(state: State) -> Iterator[wanted.Wanted]:
 
 
 def questioned(state: State, answer: signals.Answered) -> Claim | None:
-    """Return the claim whose open question about devices `answer` is for; None if that question is no longer open."""
+    """Return the claim whose call about devices `answer` is for; None if that call is no longer outstanding."""
     return next((claim for claim in _open_claims(state) if _answers(answer, _question(claim))), None)
 
 
@@ -55,7 +55,7 @@ def _answers(answer: signals.Answered, question: EffectRef) -> bool:
 
 
 def _question(claim: Claim) -> EffectRef:
-    """Return the subject and intent of the open question about a claim's devices."""
+    """Return the subject and intent of the outstanding call about a claim's devices."""
     return EffectRef(subject=f"claim/{claim.id}", intent=f"{claim.phase}/{claim.serial}")
 
 

@@ -76,9 +76,7 @@ def _problem(context: Context, claim: Claim, resource: str) -> Problem | None:
 
 
 def _ask_plugin(context: Context, claim: Claim, name: str) -> Sequence[devices.ClaimEvent]:
-    """Return the events of the claim's next step: a choice of devices, a question to the plugin, or a wait for the
-    plugin.
-    """
+    """Return the events of the claim's next step: a choice of devices, a call to its plugin, or a wait for it."""
     resource = context.state.resources.get(name)
     if resource is None or not resource.has_plugin:
         return _wait(context, claim, name, "plugin_away", f"waiting for the device plugin of {name}")

@@ -71,7 +71,7 @@ class Pace:
         self._clock = clock
         self._alone: dict[str, deque[tuple[float, float]]] = {}
         self._waiting_since: float | None = None
-        """The time since which jobs have been waiting without a break; moved forward when enough jobs have run alone.
+        """When the current uninterrupted period of waiting jobs began; moved forward when enough jobs have run alone.
         """
         self._window_began: float | None = None
         self._done = 0

@@ -94,8 +94,8 @@ class Slot:
         self.effect = effect
         self.standing = standing
         self.mark = ""
-        """The mark under which the effect is blamed if the process ends while it is running (see `suspects`); empty if
-        it is not tracked.
+        """The effect's mark in the shard's hash: if the process ends while the effect is running, the mark identifies
+        it as a suspect (see `suspects`). Empty if the effect is not tracked.
         """
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.limit = job.limit if isinstance(job, Job) else None
@@ -264,7 +264,7 @@ class Slot:
             self._shared.lanes.release(self)
 
     def abandon(self) -> None:
-        """Record that the host has stopped: the effect's result will not be decided."""
+        """Record that the host has stopped: the effect's result will not be processed."""
         self._abandoned = True
         if self._over.locked():
             self.leave()

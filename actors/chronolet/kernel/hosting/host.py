@@ -148,7 +148,8 @@ class Host(pykka.ThreadingActor):
 
     def _suspect_recovered(self) -> None:
         """Drop counts and marks that no longer apply. If the former owner ended without a handover, also count attempts
-        for the backlog, the due timers and the outstanding effects: one of them may have crashed the previous process.
+        at the messages in the backlog, the due timers and the outstanding effects: one of them may have crashed the
+        former owner.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
         marks = {

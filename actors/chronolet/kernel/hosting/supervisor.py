@@ -118,7 +118,7 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._retired = False
         self._last_versions: dict[Shard, int] = {}
-        """Versions of shards that this process knew before the server lost data."""
+        """The last version of each shard that this process knew before the server lost data."""
         self._reload = False
         self._logged = ""
         """The last error of the server that was logged."""

@@ -1,10 +1,10 @@
 """Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
-Input: entries and mails. Output: inputs for the hosts, in order, with the position up to which the log was read; a
-notification when the server can be reached again after an outage. If the server has lost entries or commands that were
-read, the reader stops delivering: a host that still has a lost message in its inbox must not receive the message
-written in its place. A host with a full inbox is skipped: it receives no log entries, so that it does not delay other
-hosts, and the skipped entries are read again when it has room. Next: `host`.
+Input: log entries and mailbox messages. Output: inputs for the hosts, in order, with the position up to which the log
+was read; a notification when the server can be reached again after an outage. If the server has lost entries or
+commands that were read, the reader stops delivering: a host that still has a lost message in its inbox must not receive
+the message written in its place. A host with a full inbox is skipped: it receives no log entries, so that it does not
+delay other hosts, and the skipped entries are read again when it has room. Next: `host`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Reader:
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
-        """Whether the reader stopped because the server has lost messages that were read."""
+        """Whether the reader stopped because the server lost messages that had already been read."""
         self._changes: list[Callable[[], None]] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()

@@ -1,7 +1,7 @@
-"""Routes log entries and mails to the shards that they concern.
+"""Routes log entries and mailbox commands to the shards that they concern.
 
-Input: entries and mails from the store. Output: `Input`s per shard. Decodes an entry only if a kind subscribes to
-its type. Next: `host`.
+Input: log entries and mailbox messages from the store. Output: `Input`s per shard. Decodes an entry only if a kind
+subscribes to its type. Next: `host`.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Router:
                 yield shard, Input("log", at, (), None, str(at), entry.type, entry.entity, entry.data, error)
 
     def mail(self, shard: Shard, mail: Mail) -> Input:
-        """Turn a mail into an input of its shard's host. If the command is undecodable, unknown to the kind, or sent to
-        the wrong shard, the input contains an error (`undecodable`).
+        """Turn a mailbox message into an input of its shard's host. If the command is undecodable, unknown to the kind,
+        or sent to the wrong shard, the input contains an error (`undecodable`).
         """
         kind = self._kinds[shard.kind]
         command, error = _decoded(mail.type, mail.data, Command)

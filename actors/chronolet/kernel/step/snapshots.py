@@ -1,7 +1,7 @@
 """Encodes and decodes snapshots: the folded states of a shard's entities.
 
 Input: the state of each entity, and the positions of its last events. Output: msgpack. Next: `store`. Large tables in a
-state are of the type `immutables.Map`; the hooks in this module let msgspec encode and decode them.
+state have the type `immutables.Map`; the hooks in this module let msgspec encode and decode them.
 """
 
 from __future__ import annotations

@@ -182,8 +182,8 @@ class Store(Protocol):
         """Renew the lease `alive:<process>` for another time-to-live."""
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
-        """On a clean stop, release the shards that these tokens still own and drop the lease. Tokens are emptied,
-        epochs stay.
+        """On a clean stop, release the shards that these tokens still own and drop the lease. Tokens are cleared;
+        epochs are kept.
         """
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
@@ -243,7 +243,7 @@ class Store(Protocol):
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Return the entries and mails after these positions. If there are none yet, wait for up to
+        """Return the log entries and mailbox commands after these positions. If there are none yet, wait for up to
         `block_milliseconds`. Only one thread may call this.
         """
 

@@ -29,7 +29,7 @@ def api_pods(moment: Moment, node: str) -> list[Object]:
 
 
 class PodObjects:
-    """Converts the pods of successive moments, reusing the objects of unchanged pods. Not thread-safe."""
+    """Converts the pods of successive moments to API objects, reusing those of unchanged pods. Not thread-safe."""
 
     def __init__(self, node: str) -> None:
         self._node = node

@@ -100,8 +100,8 @@ def is_loopback(address: str) -> bool:
 
 
 def check_http(address: str, cert: str, key: str, client_ca: str, token: Path | None) -> None:
-    """Raise SettingsError if the TLS settings are incomplete, or if other machines could reach the server without TLS
-    and authentication.
+    """Raise SettingsError if the TLS settings are incomplete, or if the address is not loopback and TLS or client
+    authentication is missing.
     """
     if bool(cert) != bool(key):
         raise SettingsError("--tls-cert-file and --tls-private-key-file: found one of them, expected both or neither")

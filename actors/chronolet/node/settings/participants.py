@@ -10,4 +10,6 @@ from chronolet.pod.admission.admission import NEEDS
 from chronolet.pod.planning.probing import KIND as PROBER
 
 ADMISSION = (*NEEDS, PROBER)
-"""The kinds that pods may have to ask before they start, and the prober."""
+"""The kinds that may take part in a pod's admission: those from which it requests resources before it starts, and the
+prober.
+"""

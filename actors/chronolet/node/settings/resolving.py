@@ -26,7 +26,7 @@ def resolve(
     config: Path | None = None,
     names: Collection[str] | None = None,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Resolve the settings; returns them and remarks about the file. Raises SettingsError.
+    """Resolve the settings; return them and the remarks about the file. Raises SettingsError.
 
     `flags` maps setting names to values; None or absent means not given. `names` restricts which settings are read from
     the environment, so that an invalid variable of another setting does not make the call fail.

@@ -80,7 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cgroups_per_qos: bool = True
     cgroup_root: str = ""
     cgroup_driver: Literal["", "cgroupfs", "systemd"] = ""
-    """If empty, the driver that Docker uses."""
+    """Empty means the driver that Docker uses."""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     system_reserved: dict[str, str] = {}
     kube_reserved: dict[str, str] = {}
@@ -135,8 +135,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def participants(self) -> frozenset[str]:
-        """The kinds that pods ask before they start, and `prober`. By default all of them, even those that this process
-        does not host: another process may host them, and a pod must not start without their admission.
+        """The kinds from which pods request resources before they start, and `prober`. By default all of them, even
+        those that this process does not host: another process may host them, and a pod must not start without their
+        admission.
         """
         if self.admission is not None:
             return frozenset(self.admission)

@@ -1,6 +1,6 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the pages, `main`
+Input: settings, the runtime. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the pages; `main`
 starts and stops it.
 """
 

@@ -113,7 +113,7 @@ class TrackedPod:
 
     @property
     def errors(self) -> int:
-        """Number of cgroups whose files could not be parsed at the last reading."""
+        """Number of cgroups whose files could not be parsed when they were last read."""
         return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:

@@ -32,7 +32,7 @@ def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unr
 
 
 def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
-    """Return those of `ids` that are not running or are gone: when everything is reported again, they are likely to be
-    news.
+    """Return `ids` without the containers that the listing shows as running. After missed notices, the remaining ones
+    are the most likely to have changed.
     """
     return tuple(known for known in ids if known not in listed or listed[known].state != "running")

@@ -5,9 +5,9 @@ Input: State, now, replies of the participating kinds. Output: the pod's request
 admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
 pkg/kubelet/cm/admission/errors.go.
 
-The kinds are asked in order, each one after the previous ones have granted their part. A kind that the node does not
-host is skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply may also defer
-the request: the pod then waits, and its status shows what it waits for.
+The kinds receive their requests in order, each one after the previous ones have granted their part. A kind that the
+node does not host is skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply
+may also defer the request: the pod then waits, and its status shows what it waits for.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ AdmissionReply = (
 
 
 def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """Return AdmissionBegan with the kinds that the pod asks, whenever that set changes: at the beginning, and when
-    another kind becomes needed or hosted.
+    """Return AdmissionBegan with the kinds that take part in the pod's admission, whenever that set changes: at the
+    beginning, and when another kind becomes needed or hosted.
     """
     if not state.uid or state.over:
         return ()
@@ -90,7 +90,9 @@ def may_start(state: State, one: Container) -> bool:
 
 
 def start_allowed(state: State, one: Container) -> bool:
-    """Whether every plugin with a PreStart hook has allowed this start, so that the container may start."""
+    """Whether every plugin with a PreStart hook has allowed this start, i.e. the container may start; also true if no
+    start is in progress.
+    """
     return device_claims.start_allowed(state, one)
 
 

@@ -3,7 +3,14 @@
 Input: State, now. Output: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next: `admission`.
 Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
 
-    found -> asked -> awaited -> granted -> asked (before another sandbox)
+    none    -> found      the container held devices before the log began
+    none    -> asked
+    found   -> asked
+    asked   -> granted
+    asked   -> awaited    the reply defers the claim, or there was no reply
+    awaited -> granted
+    granted -> asked      before another sandbox
+    any     -> none       the container no longer needs these devices, or the pod will not run again
 """
 
 from __future__ import annotations

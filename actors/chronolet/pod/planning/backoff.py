@@ -62,7 +62,7 @@ def advanced(back_off: BackOff | None, finished_at: int, now: int, limits: Limit
 
 def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
     """Return the seconds until an image is retried after `failures` consecutive failures (at least one): 10, 20, ...
-    300.
+    300 if `reason` is in PULL_FAILED, otherwise RESYNC_SECONDS.
     """
     if reason not in PULL_FAILED:
         return RESYNC_SECONDS

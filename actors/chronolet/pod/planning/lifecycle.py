@@ -68,7 +68,7 @@ def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
 
 
 def _deadline(one: Container) -> int:
-    """Return when to give up the hook: at the end of the grace period for preStop; 0 (never) for postStart."""
+    """Return the deadline of the hook: the end of the grace period for preStop; 0 (no deadline) for postStart."""
     return one.stop.deadline if one.stop else 0
 
 

@@ -34,7 +34,7 @@ class Flags(NamedTuple):
 def flags(
     probes: Collection[prober.ProbeName], results: Mapping[prober.ProbeName, prober.ProbeResult], *, runs: bool
 ) -> Flags:
-    """Return the flags of a container with these probes; a missing result counts as not successful."""
+    """Return `started` and `ready` of a container with these probes; a missing result counts as not successful."""
     started = runs and ("Startup" not in probes or results.get("Startup") == "success")
     ready = started and ("Readiness" not in probes or results.get("Readiness") == "success")
     return Flags(started=started, ready=ready)

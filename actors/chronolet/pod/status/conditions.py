@@ -1,7 +1,7 @@
-"""A pod's conditions, derived from its containers' flags. Pure.
+"""Derives a pod's conditions (Initialized, ContainersReady, Ready) from its containers' readiness. Pure.
 
-Input: names with flags, the phase, readiness gates. Output: `Condition`. Next: `status`. Source:
-pkg/kubelet/status/generate.go.
+Input: whether each container is ready or initialized, by name; the phase; readiness gates. Output: `Condition`. Next:
+`status`. Source: pkg/kubelet/status/generate.go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Wraps `DevicePlugins` for one effect: checks the lease before each call, and passes crash points around it.
+"""Wraps `DevicePlugins` for one effect: checks the lease before each call, and passes a crash point before it and, if
+it changes something, after it.
 
 Input: calls from an effect's worker. Output: the same calls to `DevicePlugins`. Next: `adapters.device_plugins`.
 """

@@ -90,11 +90,12 @@ class DevicePlugins(Protocol):
         """
 
     def options(self, socket: str) -> PluginOptions:
-        """Return which optional calls the plugin supports. Waits for a plugin that does not listen yet."""
+        """Return which optional calls the plugin supports. Waits for a plugin that is not listening yet."""
 
     def follow(self, socket: str, following: Following) -> Callable[[], None]:
         """Report the plugin's device lists as they arrive, until the returned function is called. Neither this method
-        nor the returned function blocks; both are thread-safe. Waits for a while for a plugin that does not listen yet.
+        nor the returned function blocks; both are thread-safe. Waits for a while for a plugin that is not listening
+        yet.
         """
 
     def preferred(self, socket: str, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:

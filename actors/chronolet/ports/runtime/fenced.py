@@ -1,4 +1,5 @@
-"""Wraps a `Runtime` for one effect: checks the lease before each call, and passes crash points before and after it.
+"""Wraps a `Runtime` for one effect: checks the lease before each call, and passes a crash point before it and, if the
+call changes something, after it.
 
 Input: calls from an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
 runtime's adapter.

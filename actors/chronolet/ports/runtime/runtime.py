@@ -113,7 +113,9 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     cap_drop: Sequence[str] = ()
     read_only_root: bool = False
     security_options: Sequence[str] = ()
-    """In Docker's notation: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
+    """Security options in Docker's notation: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`,
+    `label=...`.
+    """
     stop_signal: str = ""
     """If empty, the image's stop signal is used."""
     held: Values = Values()

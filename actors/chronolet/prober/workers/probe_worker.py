@@ -256,7 +256,9 @@ class ProbeWorker(SharedActor):
         return self._prober.short_of() if kills and self._deps.unjudged_limit is not None else ()
 
     def _write(self, reading: Reading, since: float, outcome: Outcome) -> int:
-        """Add the raw outcome to its stream, and return when the probe began, in milliseconds since the epoch."""
+        """Add the raw result to the stream of probe results, and return when the probe began, in milliseconds since the
+        epoch.
+        """
         milliseconds = round(since * 1000)
         at = _now() - milliseconds
         late = self._started - self._due

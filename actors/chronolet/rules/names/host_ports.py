@@ -36,8 +36,8 @@ def host_ports(spec: PodSpec) -> Iterator[HostPort]:
 
 
 def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostPort]]]) -> Taken | None:
-    """Return the first conflict of a requested port with a port that one of `others` (name, ports) holds; None if there
-    is none.
+    """Return the first conflict between a requested port and a port that one of `others` (name, ports) holds; None if
+    there is none.
     """
     return next(
         (

@@ -53,8 +53,8 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""If a fraction reaches its value here, the machine counts as short of the resource. Half of the fractions measured
-on a machine that is busy but not overloaded are below these values.
+"""If a fraction reaches its value here, the machine counts as short of the resource. The values are about the medians
+measured on a machine that is busy but not overloaded.
 """
 
 

@@ -49,7 +49,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _given(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield each part of the annotation as a probe's name, or an empty name for all probes, and the period's text."""
+    """Yield, for each part of the annotation, the probe's name (empty for all probes) and the period as text."""
     whole = pod.metadata.annotations.get(ANNOTATION)
     for part in whole.split(",") if whole is not None else ():
         name, equals, text = part.strip().rpartition("=")

@@ -1,4 +1,5 @@
-"""Runs the cases of probes.json against the prober's decider and its helpers, and against the pod's flags.
+"""Runs the cases of probes.json against the prober's decider and its helpers, and against `started` and `ready` in the
+pod's status.
 
 A tick of the kubelet's worker becomes the messages that the pod and the ProbeWorker send at that time. The pod reports
 that a container is to be probed, counts as started, has exited, is waiting, or is to be stopped. The worker reports an
@@ -206,7 +207,7 @@ _ROLES: dict[str, str] = {"init": "init_containers", "restartable_init": "init_c
 
 
 def _container_status_flags(case: Case) -> Iterable[str]:
-    """Compare the flags in the status of a pod with this container, and whether the container is probed immediately."""
+    """Compare `started` and `ready` in the pod's status, and whether the container is probed immediately."""
     state = _pod_with(case["given"])
     status = pod_status(state)
     (one,) = (*status.init_container_statuses, *status.container_statuses)

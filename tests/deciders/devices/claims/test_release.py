@@ -13,7 +13,7 @@ def test_a_release_overrides_an_allocation_in_progress() -> None:
     assert "claim/u1/app" not in scene.effects
     late = signals.AllocateAnswered(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
     assert scene.when(late).events == ()
-    # The late answer is not accepted for the same container's next question either.
+    # The late answer is not accepted for the plugin's next call about the same container either.
     scene.asks({GPU: 1})
     assert scene.when(late).events == ()
     assert scene.allocates().kinds == ["DevicesAllocated"]

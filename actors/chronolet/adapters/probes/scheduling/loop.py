@@ -101,7 +101,7 @@ class Loop:
     # -- from the loop's thread --------------------------------------------------------------------------------------
 
     def at(self, when: float, action: Callable[[], None]) -> LoopTimer:
-        """Call an action at a time of `time.monotonic`."""
+        """Call `action` at the time `when`, on the clock of `time.monotonic`."""
         timer = LoopTimer(action, self._cancelled)
         heapq.heappush(self._timers, (when, next(self._serial), timer))
         return timer

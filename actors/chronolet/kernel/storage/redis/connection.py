@@ -66,7 +66,7 @@ class _Call:
 
 
 class Channel:
-    """One connection and its lock. A lost connection is reopened at its next use."""
+    """One connection and its lock. A lost connection is reopened on its next use."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self.where = address.where

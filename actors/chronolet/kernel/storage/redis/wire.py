@@ -22,7 +22,7 @@ from chronolet.kernel.storage.redis.urls import Target
 
 _READ_BYTES = 64 * 1024
 """Maximum number of bytes per read. malloc maps larger buffers separately and unmaps them immediately, which doubles
-the time of a short reply.
+the time it takes to read a short reply.
 """
 CONNECT_SECONDS = 5.0
 _UNFINISHED: Final = object()

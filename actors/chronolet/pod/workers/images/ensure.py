@@ -36,7 +36,7 @@ _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503
 
 class Pulls(Struct, frozen=True):
     """How images are pulled. `keyring`: registry credentials. `concurrency`: limit on concurrent pulls; None means no
-    limit. `patience_seconds`: how long a pull may make no progress, measured with `clock`.
+    limit. `patience_seconds`: how long a pull may go without progress, measured with `clock`.
     """
 
     keyring: Keyring

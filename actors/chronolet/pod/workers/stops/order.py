@@ -3,7 +3,7 @@
 Input: workers. Output: the same workers, some of which wait for others. Next: `effects`.
 
 When many pods are removed together, stopping a sandbox costs the engine as much as stopping an app (its network is torn
-down), and a removal costs about as much again. If no sandbox were stopped until all apps have ended, the apps would end
+down), and a removal costs about as much again. If no sandbox were stopped until all apps had ended, the apps would end
 earlier but the pods later.
 """
 
