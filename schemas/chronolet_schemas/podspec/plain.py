@@ -5,7 +5,9 @@ to its field's default is never written, even if it was given, so equal pods hav
 events and labels contain the digest; `get -o yaml` shows the plain form.
 """
 
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,20 +31,27 @@ _WRITTEN_BY_SERVERS = frozenset(
 )
 
 
-class _Field(NamedTuple):
-    name: str
-    key: str
-    default: Any
+_SCALARS = frozenset({str, int, bool, float, type(None)})
+
+
+class _Fields(NamedTuple):
+    """The fields of a type: their names in the API, a function that reads all of them from a value, their defaults."""
+
+    keys: tuple[str, ...]
+    read: Callable[[Part], tuple[Any, ...]]
+    defaults: tuple[Any, ...]
 
 
 @cache
-def _fields(part: type[Part]) -> tuple[_Field, ...]:
+def _fields(part: type[Part]) -> _Fields:
     """Return the fields of a type. `msgspec.structs.fields` is not used because it also evaluates the annotations,
     which takes longer than converting all of a command's pods.
     """
     names, keys, defaults = part.__struct_fields__, part.__struct_encode_fields__, part.__struct_defaults__
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
-    return tuple(map(_Field, names, keys, map(_default, (*required, *defaults))))
+    # With one name, attrgetter returns the value itself, not a tuple.
+    read = attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    return _Fields(keys, read, tuple(map(_default, (*required, *defaults))))
 
 
 def _default(value: Any) -> Any:
@@ -53,8 +62,12 @@ def _default(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """Convert any field value to plain data: Structs become maps with the API's names, tuples become lists."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
     if isinstance(value, Part):
-        given = ((field.key, getattr(value, field.name), field.default) for field in _fields(type(value)))
+        keys, read, defaults = _fields(type(value))
+        given = zip(keys, read(value), defaults, strict=True)
         return {key: plain(held) for key, held, default in given if held != default}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
