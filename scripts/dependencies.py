@@ -1,8 +1,8 @@
 """Generates docs/dependencies.md: every locked package with its version, licence and use.
 
 Input: requirements/*.txt, which scripts/lock generates with uv, and the packages' own metadata. Output: the page on
-standard output, or with --pins the locked packages without markers, so that all of them can be installed and read.
-scripts/lock calls both; tests/setup/test_lock.py compares the page with the lock files.
+standard output, or with --pins the locked packages without markers, so that all of them can be installed and their
+metadata read. scripts/lock uses both forms; tests/setup/test_lock.py compares the page with the lock files.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class AllocateTemplate:
 
 
 def _each(texts: tuple[str, ...], ids: list[str]) -> list[str]:
-    """Replace `{id}` in each text by the id of each device. A text without `{id}` appears only once."""
+    """Replace `{id}` in each text with the id of each device. A text without `{id}` appears only once."""
     return list(dict.fromkeys(text.replace("{id}", one) for text in texts for one in ids))
 
 

@@ -151,7 +151,7 @@ class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
     """Differences found in a list from the plugin: new or changed devices, and ids that are no longer listed (`gone`).
 
     The first list of a generation is recorded even without differences. `count` is the number of devices in the list,
-    `skipped` the number of earlier lists that came too fast and were ignored.
+    `skipped` the number of earlier lists that arrived too quickly and were ignored.
     """
 
     generation: int

@@ -28,7 +28,7 @@ class ArchiveWritten(Event, frozen=True, kw_only=True):
 
 @registered
 class ArchiveFailed(Event, frozen=True, kw_only=True):
-    """An archive file could not be written; this is retried at `retry_at` (milliseconds)."""
+    """An archive file could not be written; writing is retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int
@@ -53,7 +53,7 @@ class LogTrimmed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimFailed(Event, frozen=True, kw_only=True):
-    """The stream could not be trimmed; this is retried at `retry_at` (milliseconds)."""
+    """The stream could not be trimmed; trimming is retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int

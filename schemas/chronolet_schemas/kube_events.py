@@ -23,7 +23,7 @@ class Recorded(Event, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     field_path: str = ""
-    """`spec.containers{app}` if the KubeEvent is about one container."""
+    """If the KubeEvent is about one container: its path in the spec, such as `spec.containers{app}`."""
     severity: Literal["Normal", "Warning"]
     """The KubeEvent's `type`; a field named `type` would be taken for the log entry's type."""
     reason: str

@@ -204,7 +204,7 @@ class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingPaused(ProbeEvent, frozen=True, kw_only=True):
-    """The container is not running, but it or its successor will run again."""
+    """Probing is paused: the container is not running, but it or its successor will run again."""
 
     id: str
 

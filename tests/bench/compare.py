@@ -35,7 +35,7 @@ probes by a minute, and row c would be missing.
 PODS = 10
 WORKERS = (4,)
 SCATTERED = ("p99", "the slowest")
-"""Ends of row names: rows whose names end with one of these are omitted."""
+"""Name suffixes of the rows to omit."""
 UNITS = ("s", "CPU s/min", "MiB")
 """Units for which a smaller value is better; only rows with these units are compared."""
 IDLE, PROBED = ("0:none",), (f"{PODS}:exec",)

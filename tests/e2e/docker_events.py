@@ -34,7 +34,7 @@ class Death(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """One event; equal if it is received twice. Sorted by `at`, the engine's time in nanoseconds."""
+    """One event; two receptions of it compare equal. Sorted by `at`, the engine's time in nanoseconds."""
 
     at: int
     id: str

@@ -1,7 +1,7 @@
 """Reads the recorded history of a bug: the log that led to it, one message, and the right decision.
 
-Input: a JSON file `<kind>/<name>.json`. Output: `History`, with messages as the product's classes. Next:
-`test_histories`. The format is described in README.md.
+Input: a JSON file `<kind>/<name>.json`. Output: `History`, whose messages are instances of the product's
+classes. Next: `test_histories`. The format is described in README.md.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def linux_cgroups(settings: Settings) -> Cgroups:
 
 
 def readable_kinds(names: Sequence[str]) -> tuple[ReadableKind, ...]:
-    """Return these kinds in a form that only reads states.
+    """Return these kinds in a form that can only read states.
 
     Most commands read the states of pods. For these, only the code that folds states is imported.
     """

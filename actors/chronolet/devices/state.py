@@ -115,7 +115,7 @@ class Claim(Record, frozen=True, kw_only=True):
         return self.phase != "granted" or self.starting is not None
 
     def devices(self) -> dict[str, tuple[str, ...]]:
-        """Return all devices that the container owns now, by resource."""
+        """Return all devices that the container holds or that have been chosen for it, by resource."""
         if not self.held and not self.adopted:
             return {self.resource: self.chosen} if self.chosen else {}
         own = {name: one.devices for name, one in self.held.items()} | self.adopted

@@ -1,4 +1,4 @@
-"""Reads the archive of the log's current run.
+"""Opens the archive of the log's current run, for reading and writing.
 
 Input: the state folder, the node, its store. Output: an `ArchiveReader`, and the archive to write to. Next: `entries`.
 """

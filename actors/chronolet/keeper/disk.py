@@ -29,7 +29,9 @@ class DiskReports:
             self._changed.notify_all()
 
     def latest(self, after: int, timeout_seconds: float) -> tuple[int, Report | None]:
-        """Return the latest report and its number. Wait while the number is `after`; after a time-out, return None."""
+        """Return the number of the latest report, and the report. Wait while the number is `after`; after a time-out,
+        return `after` and None.
+        """
         with self._changed:
             if self._number == after:
                 self._changed.wait(timeout_seconds)

@@ -49,7 +49,7 @@ class JobRefused(Signal, frozen=True, kw_only=True):
 
 
 class ReserveReleased(Signal, frozen=True, kw_only=True):
-    """The file of the disk reserve was deleted to free space."""
+    """The disk reserve's file was deleted to free space, or was missing when the agent started."""
 
     freed_bytes: int
     error: str

@@ -6,7 +6,9 @@ from chronolet.kernel.decider import Effect
 
 
 class MeasureLog(Effect, frozen=True, kw_only=True):
-    """Standing: periodically measure the log's extent and how far each shard needs it; sends LogMeasured."""
+    """Standing: periodically measure the log's extent and the position from which each shard still needs it; sends
+    LogMeasured.
+    """
 
 
 class GuardDisk(Effect, frozen=True, kw_only=True):

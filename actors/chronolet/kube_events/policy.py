@@ -30,7 +30,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     interval: int = 600_000
     """If similar events are further apart than this, they are not combined."""
     spam_key: tuple[str, ...] = ("object", "type")
-    """Fields that identify a token bucket: `object`, `type`, `reason`. All events of a node have the same source."""
+    """Fields that together identify a token bucket; each is `object`, `type` or `reason`. The kubelet's `source` is
+    left out because it is the same for all events of a node.
+    """
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """All parameters. `sinks` maps the names of the configured sinks to their parameters."""
+    """The parameters of kube_events. `sinks` maps the names of the configured sinks to their parameters."""
 
     options: Options = Options()
     sinks: dict[str, Rules] = {}

@@ -73,7 +73,7 @@ def _unreadable(message: signals.FolderUnreadable) -> Event:
 
 
 def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
-    """Apply Secrets first, because pods of the same command may use them."""
+    """Apply a command: Secrets first, because its pods may use them."""
     kept = tuple(secrets.apply(state, command.secrets))
     yield from kept
     state = _folded(state, kept)

@@ -21,7 +21,7 @@ class Tuning(NamedTuple):
     policy: Policy = Policy()
     """The policy for archiving and trimming the log."""
     measure_seconds: float = MEASURE_SECONDS
-    """Interval at which the log's size is measured."""
+    """Interval at which the log's extent is measured."""
     disk_reserve_bytes: int = 64 << 20
     """Size of the disk reserve in the state folder."""
     disk_reserve_rest_seconds: float = 60.0

@@ -21,8 +21,8 @@ from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
 class Origin(Message, frozen=True, kw_only=True):
-    """Where a pod comes from: the source that requested it, and since when. Stored with the pod's manifest in the
-    state folder.
+    """Where a pod comes from: the source that requested it, its digest, and when it was accepted. Stored with the
+    pod's manifest in the state folder.
     """
 
     source: str = ""

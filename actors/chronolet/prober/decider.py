@@ -95,7 +95,7 @@ ProberMessage = _Subscribed | signals.ProbeOutcome | signals.ProbeLate | Due
 
 
 def decide(state: State, message: ProberMessage, now: int) -> Sequence[Event]:
-    """Return the facts that follow from one message, each followed by its KubeEvents."""
+    """Return the events that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
         facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_ref(state)), *facts)

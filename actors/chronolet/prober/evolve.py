@@ -45,7 +45,9 @@ def _added(state: State, event: prober.ProbeAdded) -> State:
 
 
 def _began(state: State, event: prober.ProbingBegan) -> State:
-    """Start with another container or run. The streak continues across containers, as in the kubelet."""
+    """Begin to probe a new container, or a new run of the same one. The streak continues across containers, as in the
+    kubelet.
+    """
     return replace(
         state,
         attempt=event.attempt,

@@ -39,7 +39,7 @@ def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -
 
 
 def spread(seed: str, period: int) -> int:
-    """Return a part of the period that depends on `seed`; many seeds spread evenly over the period."""
+    """Return an offset within the period, derived from `seed`; the offsets of many seeds are spread evenly."""
     return zlib.crc32(seed.encode()) % period
 
 

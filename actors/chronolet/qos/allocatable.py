@@ -28,8 +28,8 @@ def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
 
 
 def allocatable(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> Amounts:
-    """Return the amounts into which the requests of all pods must fit: less than `enforced`, because eviction begins
-    before memory runs out.
+    """Return the amounts into which the requests of all pods must fit: `enforced`, less the memory that
+    `--eviction-hard` reserves.
     """
     return enforced(capacity, *reserved, Amounts(memory_bytes=memory_kept_free_bytes))
 

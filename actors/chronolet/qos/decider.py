@@ -210,7 +210,10 @@ def _failure_reported(state: State, cgroup: str, error: str) -> Iterator[Event]:
 
 
 def _of_node(node: qos.Node, message: str) -> Event:
-    """Return an event about the node. Source: pkg/kubelet/cm/node_container_manager_linux.go."""
+    """Return the KubeEvent FailedNodeAllocatableEnforcement for the node.
+
+    Source: pkg/kubelet/cm/node_container_manager_linux.go.
+    """
     return kube_events.Recorded(
         object_kind="Node",
         name=node.name,

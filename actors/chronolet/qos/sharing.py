@@ -126,7 +126,7 @@ def _amounts(written: Mapping[str, str]) -> Amounts:
 
 
 def _kept_free(sharing: Sharing, capacity: Amounts) -> int:
-    """Return the number of bytes of available memory below which pods are evicted."""
+    """Return the memory that `--eviction-hard` reserves, in bytes."""
     written = sharing.eviction_hard.get(MEMORY_AVAILABLE, "0")
     if written.endswith("%"):
         return int(capacity.memory_bytes * quantities.parse(written.removesuffix("%")) / _PER_CENT)

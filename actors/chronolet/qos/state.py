@@ -15,8 +15,9 @@ from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds
 
 Phase = Literal["waiting", "admitted", "ready"]
-"""waiting: the node is not described yet, or a port is held. admitted: there is room, and the cgroup is being created.
-ready: the cgroup is as desired."""
+"""waiting: the node is not described yet, or another pod holds a host port that this pod needs. admitted: there is
+room, and the cgroup is being created. ready: the cgroup is as desired.
+"""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

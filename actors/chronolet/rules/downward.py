@@ -79,8 +79,8 @@ def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) ->
 
 
 def field(path: str, pod: Pod, place: Place) -> str:
-    """Return the value of a field of the pod (`metadata.name`) or of its place (`status.hostIP`). Raises
-    UnknownReferenceError.
+    """Return the value of a downward API field: of the pod (`metadata.name`), or of where it runs (`status.hostIP`).
+    Raises UnknownReferenceError.
     """
     key = keyed(path)
     if key is not None:

@@ -193,7 +193,7 @@ class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the container; this is retried at `retry_at`."""
+    """The runtime refused to stop the container; the stop is retried at `retry_at`."""
 
     id: str
     message: str

@@ -166,7 +166,7 @@ class CleanupRequested(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CleanupFailed(PodEvent, frozen=True, kw_only=True):
-    """Part of the pod could not be removed; this is retried at `retry_at`."""
+    """Part of the pod could not be removed; the removal is retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -174,4 +174,6 @@ class CleanupFailed(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodEnded(PodEvent, frozen=True, kw_only=True):
-    """Nothing of this uid is left. The entity is removed, or continues with the pod's successor."""
+    """Everything that belonged to the pod with this uid has been removed. The entity is removed, or continues with the
+    pod's successor.
+    """

@@ -43,7 +43,7 @@ class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox could not be started; this is retried at `retry_at`."""
+    """The sandbox could not be started; the start is retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -69,7 +69,7 @@ class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the sandbox; this is retried at `retry_at`."""
+    """The runtime refused to stop the sandbox; the stop is retried at `retry_at`."""
 
     id: str
     message: str

@@ -79,7 +79,7 @@ def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
 
 
 def _probe(probe: Probe | None) -> Probe | None:
-    """Replace zero by the default in every count and time of a probe except the initial delay."""
+    """Replace zero with the default in every count and time of a probe except the initial delay."""
     if probe is None:
         return None
     return msgspec.structs.replace(

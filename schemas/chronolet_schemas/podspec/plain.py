@@ -1,8 +1,8 @@
 """Converts Pods to plain data and back, and computes the digest that identifies a spec.
 
-Input: the types of this package, or the maps, lists, texts and numbers of JSON. Output: the other form. A value equal
-to its field's default is never written, even if it was given, so equal pods have equal plain forms. Next: `defaults`;
-events and labels contain the digest; `get -o yaml` shows the plain form.
+Input: the types of this package, or JSON values (objects, arrays, strings, numbers, booleans). Output: the other form.
+A value equal to its field's default is never written, even if it was given, so equal pods have equal plain forms. Next:
+`defaults`; events and labels contain the digest; `get -o yaml` shows the plain form.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SOCKETS = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05, alive_seconds=HANG_SECONDS)
-"""A stop of the service is noticed within `check_seconds`."""
+"""Short intervals, so that a test's servers and watchers stop quickly: they notice a stop within `check_seconds`."""
 SHORT = Patience(connect=1, allocate=0.5, introduce=HANG_SECONDS, sockets=SOCKETS)
 PATIENT = Patience(
     connect=HANG_SECONDS,

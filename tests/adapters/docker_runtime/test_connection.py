@@ -17,7 +17,7 @@ from tests.support.scratch import HANG_SECONDS
 
 @contextmanager
 def listening(folder: Path, answer: bytes | None) -> Iterator[str]:
-    """Yield the URL of a server that sends this reply on every connection, or nothing if `answer` is None."""
+    """Yield the URL of a server that sends this reply on every connection; if `answer` is None, it sends nothing."""
     path = folder / "sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

@@ -77,7 +77,7 @@ def _measured(
 
 @contextmanager
 def _lines(node: Node) -> Iterator[queue.Queue[tuple[float, str]]]:
-    """Yield a queue with the lines of `events -w`, each with the time at which it could be read."""
+    """Yield a queue with the lines of `events -w`, each with the time at which it was read."""
     found: queue.Queue[tuple[float, str]] = queue.Queue()
     with node.running_command("events", "-w", "--types", "Warning") as process:
         threading.Thread(target=_read, args=(process, found), daemon=True).start()

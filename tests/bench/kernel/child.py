@@ -1,7 +1,7 @@
 """Starts and stops the kernel's process, reads its output, and commits to a shard from this process.
 
-Input: a redis-server's URL. Output: `Child`, from which words and times are read; `Writer`, which owns a shard without
-being a host.
+Input: a redis-server's URL. Output: `Child`, whose output lines and times are read; `Writer`, which owns a shard
+without being a host.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LOG = Keys(NODE).log
 BATCH = 500
 PAGE = 1000
 FOLDED = 50_000
-"""Number of events in one replay: small enough that other load on the machine affects both sides equally."""
+"""Number of events in one replay: small enough that other load affects recovery and the reference equally."""
 TAIL = 9_900
 """Number of events after the snapshot: slightly fewer than the number after which the host takes the next one."""
 RESTARTS = 3

@@ -67,7 +67,7 @@ QUICK: Mapping[str, Part] = {
 
 
 def of(name: str, part: Part) -> Iterator[Row]:
-    """Return the rows of a part."""
+    """Yield the rows of a part."""
     match name:
         case "batch":
             for pods in part.batches:

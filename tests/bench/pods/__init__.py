@@ -52,7 +52,7 @@ default number of pods; `power` starts the same number of pods after a power cut
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the figures of all or the selected parts."""
+    """Return the figures of the selected parts, by default of all."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     # `chronolet trace` reads spans from the agent's pages.
     with running(in_network=True, port=free_port() if options.trace else 0) as agent:

@@ -39,7 +39,9 @@ FROM_BREAK = Goals(0.65, 1.15)
 
 
 class Broken(NamedTuple):
-    """Results of one kind: seconds from the break, steps of each restart, number of healthy containers restarted."""
+    """Results for one kind of probe: seconds from the break, steps of each restart, number of healthy containers
+    restarted.
+    """
 
     from_break: list[float]
     steps: list[steps.Steps]

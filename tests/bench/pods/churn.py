@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
 
 class Churned(NamedTuple):
-    """Results of a churn."""
+    """Results of a churn benchmark."""
 
     pods: int
     rounds: int

@@ -36,8 +36,8 @@ after the other.
 TURN = 5
 """Number of consecutive pods that the bare client or the agent starts before the other takes over."""
 FIRST_GOAL, MEDIAN_GOAL, LAST_GOAL, REMOVAL_GOAL = 1.5, 0.6, 1.1, 1.0
-"""Goals for the ratios of the first start to a single pod, of the median start to the last start, and of the last start
-and the removal to bare calls.
+"""Goals for four ratios: the first start to the start of a single pod, the median start to the last one, the last start
+to the same start by bare calls, and the removal to that by bare calls.
 """
 MOST_FOR_ONE_WORKER = 30
 ENDING_GOAL = 0.5

@@ -43,7 +43,7 @@ def medians(found: Sequence[Steps]) -> Steps:
 
 
 def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
-    """Return the restarts for failed probes in pods with this name prefix. Stops that were held back, because the
+    """Yield the restarts for failed probes in pods with this name prefix. Stops that were held back, because the
     machine was short of a resource, are excluded.
     """
     names = {registry.type_of(kind) for kind in _KINDS}

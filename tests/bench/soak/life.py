@@ -290,7 +290,7 @@ def ready(node: Node) -> bool:
 
 @contextmanager
 def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run `count` busy processes for the block."""
+    """Run `count` busy processes while the block runs."""
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
     try:
         yield loops

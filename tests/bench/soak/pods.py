@@ -53,8 +53,8 @@ _KINDS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 def kinds(count: int) -> dict[str, str]:
-    """Return the kind of each pod by its name. There are devices for a limited number of pods only; the others are
-    plain.
+    """Return the kind of each pod by its name. At most MOST_DEVICES pods request a device; further device pods
+    become plain.
     """
     names = list(_KINDS)
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A row that got worse is marked, but fails nothing; a row that is missing fails the run."""
+"""A row that got worse is marked but does not fail the run; a missing row does."""
 
 import math
 from pathlib import Path

@@ -68,7 +68,7 @@ class _Node(FakeRuntime, NoPodLogs):
         del self._listed[container_id]
 
     def fails(self, given: Case) -> None:
-        """Make the calls that the case names fail. A stop that fails does so in its first step, the inspection of the
+        """Make the calls listed in the case fail. A stop that fails does so in its first step, the inspection of the
         container.
         """
         self._fails = {key: given.get(key, ()) for key in ("stop_fails_ids", "remove_fails_ids", "lists")}

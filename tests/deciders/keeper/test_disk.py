@@ -1,4 +1,4 @@
-"""The state of the disk reserve: each subscriber gets the newest one."""
+"""Reports about the disk reserve: each subscriber gets the latest one."""
 
 from __future__ import annotations
 

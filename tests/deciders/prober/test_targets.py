@@ -1,4 +1,4 @@
-"""The target of a probe's definition, and retries."""
+"""How a probe's definition is resolved to a target, and which outcomes are retried."""
 
 from __future__ import annotations
 

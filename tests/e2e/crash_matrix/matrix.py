@@ -38,7 +38,7 @@ class Verdict:
     counts: Counter[str] = field(default_factory=Counter)
     strata: set[str] = field(default_factory=set)
     not_reached: list[str] = field(default_factory=list)
-    """Crash points that a run did not reach, so that nothing was killed in it."""
+    """Crash points that their run did not reach, so nothing was killed."""
     wrong: list[str] = field(default_factory=list)
 
     def print(self) -> None:

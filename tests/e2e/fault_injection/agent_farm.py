@@ -107,7 +107,7 @@ class AgentFarm:
 
 
 class _Server:
-    """The parent's program, which runs in a separate process."""
+    """The parent process: forks an agent for each job that it reads, and reports when the agent ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

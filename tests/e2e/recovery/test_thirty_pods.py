@@ -165,7 +165,9 @@ def wait_for_failure(node: Node, name: str, attempt: int) -> None:
 
 
 def check_crashes(node: Node) -> None:
-    """Check that restart count and back-off continue, for containers that had crashed and for one that had not."""
+    """Check that the restart count continues and that the back-off starts over, for containers that had crashed and for
+    one that had not.
+    """
     for name in (APPLIED[0], OF_FILES[0], WITH_SIDECAR[0]):
         attempt = restarts(node, name)
         immediate = crash(node, name, "app")

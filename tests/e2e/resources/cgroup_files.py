@@ -29,7 +29,7 @@ def named(*parts: str) -> str:
 
 
 def folder(cgroup: str, controller: str = "memory") -> Path:
-    """Return a cgroup's folder. A slice's folder is inside that of the slice whose name lacks the last word."""
+    """Return a cgroup's folder. A slice's folder is inside that of its parent slice: a-b.slice is in a.slice."""
     path = "/".join(_slices(cgroup)) if cgroup.endswith(".slice") else cgroup.lstrip("/")
     return _ROOT / ("" if IS_V2 else controller) / path
 

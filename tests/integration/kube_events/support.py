@@ -185,7 +185,7 @@ def _record(entity: str, event: Event) -> Record:
 
 @contextmanager
 def node(server: PrivateRedis, root: Path, **settings: object) -> Iterator[Events]:
-    """Run a node while the block is executed."""
+    """Yield a node with a new log, whose agent is started by `start()`; kill the agent after the block."""
     events = Events(server, root, **settings)
     try:
         yield events

@@ -31,7 +31,7 @@ FATAL_DUE = 14_000
 LEASE_MILLISECONDS = 3_600_000
 """Long enough never to lapse: otherwise an effect could be fenced instead of ending the process."""
 TIMING = Timing(suspect_pause_seconds=0.2, looks_per_renewal=4_800)
-"""With this lease, the supervisor checks for free shards four times a second."""
+"""Timing that fits this lease: the supervisor checks for free shards four times a second."""
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:

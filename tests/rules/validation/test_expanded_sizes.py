@@ -59,7 +59,7 @@ def reference(path: str) -> EnvVarSource:
 
 
 def bomb(count: int, start: str = "aaaaaaaaaa") -> tuple[EnvVar, ...]:
-    """Return variables whose values expand to twice the length of the one before."""
+    """Return variables, each of which expands to twice the length of the previous one."""
     doubling = (EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, count))
     return (EnvVar(name="A0", value=start), *doubling)
 

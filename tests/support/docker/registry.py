@@ -129,7 +129,7 @@ def unique_root() -> bytes:
 
 @contextmanager
 def private_registry(engine: PrivateDocker, folder: Path, *, private: bool = False) -> Iterator[PrivateRegistry]:
-    """Run a registry for the block."""
+    """Run a registry while the block runs."""
     registry = PrivateRegistry(engine, folder, private=private)
     try:
         registry.start()

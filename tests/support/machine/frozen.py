@@ -21,7 +21,7 @@ _FREEZE = 'fsfreeze --freeze "$1" && echo frozen && read -r _; fsfreeze --unfree
 
 @contextmanager
 def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """Stop these processes for the block."""
+    """Stop these processes while the block runs."""
     with ExitStack() as stack:
         for pid in pids:
             stack.callback(_signal, pid, signal.SIGCONT)
@@ -36,8 +36,8 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @contextmanager
 def frozen_disks(*folders: Path) -> Iterator[None]:
-    """Freeze these file systems for the block, so that writers wait. They thaw even if this process is killed, since
-    the shell that froze them then reads the end of its input.
+    """Freeze these file systems while the block runs, so that writers wait. They thaw even if this process is killed,
+    since the shell that froze them then reads the end of its input.
     """
     with ExitStack() as stack:
         for folder in folders:
@@ -54,7 +54,7 @@ def frozen_disks(*folders: Path) -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_left(*pids: int) -> Iterator[None]:
-    """Lower the descriptor limit of the processes to 3 for the block, so that they cannot open anything."""
+    """Lower the descriptor limit of the processes to 3 while the block runs, so that they cannot open anything."""
     with ExitStack() as stack:
         for pid in pids:
             soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)

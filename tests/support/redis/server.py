@@ -195,7 +195,7 @@ class PrivateRedis(ServerProcess):
 
 @contextmanager
 def private_redis(options: RedisOptions | None = None, **fields: object) -> Iterator[PrivateRedis]:
-    """Run an empty server for the block: `private_redis(appendfsync="everysec", slow_fsync=True)`."""
+    """Run an empty server while the block runs: `private_redis(appendfsync="everysec", slow_fsync=True)`."""
     sweep()
     chosen = options or RedisOptions(**fields)  # type: ignore[arg-type]
     server = PrivateRedis(scratch.create(_KIND), chosen)

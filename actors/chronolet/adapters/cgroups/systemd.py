@@ -64,7 +64,7 @@ def systemd_runs(place: Folder = Folder("/run/systemd/system")) -> bool:
 
 
 class Manager:
-    """Calls to systemd, each made by a subprocess that may run for at most `timeout_seconds`. A failed call raises
+    """Calls systemd; each call is a subprocess that may run for at most `timeout_seconds`. A failed call raises
     CgroupRefusal.
     """
 

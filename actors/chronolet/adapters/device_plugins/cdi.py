@@ -141,7 +141,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> _Spec | str:
-    """Return the file's content, or a description of what is wrong with it."""
+    """Parse the file; return the spec, or a description of what is wrong with it."""
     import yaml  # noqa: PLC0415 - slow to load, and rarely needed
 
     try:

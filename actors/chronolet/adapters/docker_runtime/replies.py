@@ -1,4 +1,4 @@
-"""A reply of the engine that is read as it arrives, and may be ended from another thread.
+"""A reply from the engine that is read as it arrives and may be closed from another thread.
 
 Input: an open HTTP connection. Output: the reply's bytes. Next: `connection`, which opens it;
 `streams`, which decodes it.

@@ -74,8 +74,8 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """Return the credentials from `docker login`, with a helper's first; and a text that says why some are
-        unavailable, empty if all are available.
+        """Return the credentials from `docker login`, starting with that of a credential helper; and the reason why
+        some are unavailable, empty if there is none.
         """
         try:
             config = docker_config(self._file.read_bytes())

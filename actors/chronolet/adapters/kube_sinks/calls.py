@@ -114,7 +114,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _WholeLines:
-    """A file wrapper that rejects a line without a line end."""
+    """A file wrapper that rejects a line that is cut off before its newline."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -37,7 +37,9 @@ def measured(folder: str, pause: Callable[[], bool], most_inodes: int) -> DiskUs
 
 
 def _entries(folder: str, device: int) -> Iterator[os.stat_result]:
-    """Yield all entries below the folder, without following links. Entries that vanish during the scan are skipped."""
+    """Yield the stat result of each entry below the folder that is on the file system `device`. Links are not followed;
+    entries that vanish during the scan are skipped.
+    """
     folders = [folder]
     while folders:
         try:

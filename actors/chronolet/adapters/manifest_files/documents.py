@@ -34,7 +34,7 @@ _JSON_NODE = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?|[\[{]|[^\s\[\]{},:\"]++", re.
 
 
 class Document(NamedTuple):
-    """One document. `value` is None if the document is empty."""
+    """One YAML or JSON document of a file. `value` is None if it is empty."""
 
     value: Any
     problems: tuple[Problem, ...]

@@ -77,7 +77,7 @@ class _Fitter:
         return _ABSENT
 
     def union(self, value: Any, info: inspect.UnionType, path: str) -> Any:
-        """Fit a value to an optional type, or to a type that accepts a number or a name."""
+        """Fit a value to an optional type, or to a type that accepts an integer or a string."""
         kinds = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
         if len(kinds) == 1:
             return self.fit(value, kinds[0], path)

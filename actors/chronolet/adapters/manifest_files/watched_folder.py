@@ -24,7 +24,9 @@ from chronolet.ports.pods.manifests import FolderNews, ManifestFile
 
 SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
 _MOST_BYTES = 16 * 1024 * 1024
-"""Larger than any valid manifest, so that a manifest that is too large is reported as such."""
+"""Maximum number of bytes read from a file. Larger than any valid manifest, so that a manifest that is too large is
+reported as such.
+"""
 _TICK_SECONDS = 0.02
 """How long after a write a file may be incomplete; longer than the resolution of a file's timestamps."""
 _SLICE_SECONDS = 1.0
@@ -94,7 +96,7 @@ class _Watch:
         """Whether a file that may still be incomplete was postponed by a tick."""
         self._notifier: FolderNotifier | None = None
         self._where = (0, 0)
-        """Device and inode of the watched folder, because its path may later refer to another folder."""
+        """Device and inode of the watched folder, to detect that its path refers to another folder."""
 
     def news(self) -> Iterator[FolderNews]:
         try:

@@ -46,7 +46,7 @@ class Source(Protocol):
 
 
 class Sample(NamedTuple):
-    """Accumulated delays at the time `at`, in seconds. `late` is the summed lateness of all beats."""
+    """Accumulated delays at the time `at`, in seconds. `late` is the total lateness of all heartbeats."""
 
     at: float
     late: float
@@ -84,7 +84,7 @@ class Delays:
             self._next()
 
     def mark(self) -> Mark:
-        """Return a mark for the current time. Thread-safe."""
+        """Return the current time and the last sample, from which `since` computes a delay. Thread-safe."""
         return Mark(self._clock(), self._last)
 
     def since(self, mark: Mark, reading: Reading, timeout_seconds: float) -> Delay:

@@ -175,8 +175,9 @@ def _dry_run(
     *,
     strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Predict from the node's log what an apply would do: return a word per pod, a word per Secret, and refusals.
+    """Predict from the node's log what an apply would do.
 
+    Return the outcome to print for each pod and for each Secret, and the refusals.
     Without a log, report only that the manifests are valid. Append the predicted admission outcomes to `expected`.
     """
     try:

@@ -1,1 +1,1 @@
-"""Completions for shells, and the command `completion`."""
+"""Shell completion, and the command `completion`."""

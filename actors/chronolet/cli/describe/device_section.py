@@ -54,7 +54,7 @@ def resources(state: State, now: int) -> Iterator[str]:
 
 
 def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]:
-    """Yield the lines of the page."""
+    """Yield the lines that `describe device` prints for a device."""
     yield line("Name", device["id"])
     yield line("Resource", device["resource"])
     yield line("Health", device["health"])

@@ -37,7 +37,7 @@ _SUMS = ("Resource", "Requests", "Limits")
 
 
 def described(node: Object, states: Iterable[State], posts: Sequence[Post], now: int) -> Iterator[str]:
-    """Yield the lines of the page."""
+    """Yield the lines that `describe node` prints."""
     metadata, status = node["metadata"], node["status"]
     yield line("Name", metadata["name"], column=_COLUMN)
     yield line("Roles", "<none>", column=_COLUMN)

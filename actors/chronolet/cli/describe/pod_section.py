@@ -31,7 +31,7 @@ _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
 
 
 def described(pod: Object, posts: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
-    """Yield the lines of the page."""
+    """Yield the lines that `describe pod` prints for a pod."""
     spec, status = pod["spec"], pod.get("status", {})
     yield from _head(pod["metadata"], spec, status, now)
     known = parts.parts(pod)

@@ -110,7 +110,10 @@ def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[li
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
-    """Return the status word: the reason of the first container that is waiting or has terminated, else `word`."""
+    """Return the status word: the reason of the first container that waits with a reason or has terminated, else
+    `word`. If that gives `Completed` while another container is ready, return `Running`, or `NotReady` if the pod is
+    not ready.
+    """
     running = False
     for one in reversed(containers):
         state = one.get("state", {})

@@ -19,7 +19,9 @@ def uid_of(folder: str) -> str:
 
 
 def folders(found: Iterable[Folder], pods: Pods, now: int) -> Iterator[Verdict]:
-    """Return a verdict on each folder. A deleted pod's folder is removed once all pod sources have been read."""
+    """Yield a verdict on each folder. A deleted pod's folder is removed once all pod sources have been read and the
+    folder has not changed for NEWS_MS.
+    """
     for one in found:
         uid = uid_of(one.name)
         rule = _rule(uid, one, pods, now)
@@ -35,7 +37,7 @@ def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
 
 
 def links(found: Iterable[Link]) -> Iterator[Verdict]:
-    """Return a verdict on each link.
+    """Yield a verdict on each link.
 
     A link without a target is removed unless its container exists: the log may be in the middle of a rotation.
     """

@@ -25,7 +25,7 @@ def judged(sandboxes: Iterable[RuntimeObject], occupied: Holds[str], pods: Pods,
 
 
 def _of_pod(uid: str, sandboxes: list[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
-    """Return a verdict on each of a pod's sandboxes, oldest first.
+    """Yield a verdict on each of a pod's sandboxes, oldest first.
 
     The newest one stays as long as the pod is neither deleted nor evicted.
     """

@@ -25,7 +25,7 @@ def ref(claim: Claim) -> ContainerOfPod:
 
 
 def request(context: Context, claim: Claim) -> _Request:
-    """Return a reference to the claim's container, with what it requests."""
+    """Return the event fields that identify the claim's container, its request and the time."""
     return _Request(**ref(claim), role=claim.role, wants=claim.wants, at=context.now)
 
 

@@ -28,7 +28,7 @@ _MAX_SHOWN = 5
 
 
 def listed(context: Context, message: signals.DevicesListing) -> Iterator[Event]:
-    """Return the events for a device list. Unusable entries are reported and do not affect the other entries."""
+    """Yield the events for a device list. Unusable entries are reported and do not affect the other entries."""
     resource = context.state.current(message.resource, message.generation)
     if resource is None:
         return

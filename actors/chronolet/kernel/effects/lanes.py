@@ -156,7 +156,7 @@ class Lanes:
         if isinstance(slot.limit, Pace):
             with self._lock:
                 if slot.lane not in self._lanes:
-                    return  # its host has failed, and its turn was given back
+                    return  # its host has failed, and its turn has ended
                 slot.limit.ended(name, seconds, concurrent=slot.concurrent)
 
     def release(self, slot: OneShot) -> None:

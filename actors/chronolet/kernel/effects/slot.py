@@ -255,8 +255,8 @@ class Slot:
             self._shared.lanes.record_duration(self, name, seconds)
 
     def leave(self) -> None:
-        """Give back the turn in the lane; idempotent. Call this only after the effects that follow from the result have
-        joined the queue.
+        """Stop occupying the lane, so that its next effect can start; idempotent. Call this only after the effects that
+        follow from the result have joined the queue.
         """
         with self._turn:
             had, self._has_turn = self._has_turn, False
@@ -270,7 +270,7 @@ class Slot:
             self.leave()
 
     def failed(self, error: str) -> EffectInput:
-        """Return the failure of this effect as an input of the host, in place of a result that could not be decided."""
+        """Return this effect's failure as an input, to replace a result that the decider could not handle."""
         return EffectInput(self, self._input(self._failure(error, timed_out=False), self._cause))
 
     def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:

@@ -108,8 +108,8 @@ class Process:
         self._retried(self._supervise)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the process has ended, for at most `timeout_seconds`. Returns whether it has ended; `error` is
-        then the reason, or None after `retire`.
+        """Wait until the process has ended or `stop_waiting` is called, for at most `timeout_seconds`. Returns False
+        after a time-out. `error` is the reason why the process ended; None after `retire` or `stop_waiting`.
         """
         return self._over.wait(timeout_seconds)
 

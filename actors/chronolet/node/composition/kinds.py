@@ -52,7 +52,9 @@ from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
 
 HEAD_START_SECONDS = 0.5
-"""Maximum time for which the first sandbox of a batch starts alone, so that it starts as fast as a single pod's."""
+"""Maximum time for which the other sandboxes of a batch wait for the first one, so that it starts as fast as a single
+pod's.
+"""
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
     "pod": POD_SHARDS,

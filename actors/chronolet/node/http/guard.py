@@ -54,8 +54,8 @@ class Guard(NamedTuple):
     """Whether a verified client certificate is accepted instead of a token."""
 
     def request(self, target: str, headers: Headers, address: str, *, certified: bool) -> Request | Rejected:
-        """Check a request. `address`: the server's address on the connection. `certified`: whether the client presented
-        a TLS certificate that was verified.
+        """Check a request; return it parsed, or the reason why it is rejected. `address`: the server's address on the
+        connection. `certified`: whether the client presented a TLS certificate that was verified.
         """
         parts = _parsed(target)
         if isinstance(parts, Rejected):

@@ -14,8 +14,8 @@ Happened = Literal["started", "died", "removed", "changed"]
 
 
 def computed(old: Phase, new: Phase) -> Sequence[Happened]:
-    """Return every transition from `old` to `new`. A container that vanished while it may have been running has died
-    first.
+    """Return every transition from `old` to `new`. A container that vanished while it may have been running counts as
+    having died first.
     """
     if _normalized(old) == _normalized(new):
         return ()

@@ -1,7 +1,7 @@
-"""Admission of a pod by other kinds: requests to them before the pod starts, and the facts that follow from their
+"""Admission of a pod by other kinds: requests to them before the pod starts, and the events that follow from their
 replies. Pure.
 
-Input: State, now, replies of the participating kinds. Output: the pod's requests, and facts. Next: `plan`, which checks
+Input: State, now, replies of the participating kinds. Output: these requests and events. Next: `plan`, which checks
 admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
 pkg/kubelet/cm/admission/errors.go.
 
@@ -118,7 +118,7 @@ def retry_times(state: State) -> Iterator[int]:
 
 # -- replies -------------------------------------------------------------------------------------------------------
 def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
-    """Return the facts that follow from a reply; none if no request is outstanding."""
+    """Return the events that follow from a reply; none if no request is outstanding."""
     if isinstance(message, node_share.QosReply):
         expected = message.uid == state.uid and not state.over and state.share.phase != "none"
         return node_share.answered(state, message, REJECTED) if expected else ()

@@ -66,7 +66,7 @@ def retry_times(state: State) -> Iterator[int]:
 
 
 def answered(state: State, message: QosReply, rejected: str) -> Sequence[Event]:
-    """Return the facts that follow from a reply. `rejected`: prefix of a rejected pod's message."""
+    """Return the events that follow from a reply. `rejected`: prefix of a rejected pod's message."""
     if isinstance(message, qos.PodRefused):
         text = f"{rejected}{message.message}"
         return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=message.reason, message=text),)

@@ -123,7 +123,7 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
 
 
 def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
-    """Return the facts that follow from a worker's result."""
+    """Return the events that follow from a worker's result."""
     ref = ContainerRef(pod=state.pod, uid=effect.uid, container=effect.container, attempt=effect.attempt, id=effect.id)
     match answer:
         case signals.HookPrepared():

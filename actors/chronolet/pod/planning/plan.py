@@ -160,8 +160,8 @@ def _holds_up(one: Container) -> bool:
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """Stop or replace a sandbox that is wrong or no longer needed: stop its containers, then the sandbox, then start
-    the next.
+    """Yield the next step to stop a sandbox that is outdated or no longer needed: its containers, then the sandbox;
+    then start the next one, if one is needed.
     """
     sandbox = state.sandbox
     if any(one.busy for one in state.containers):

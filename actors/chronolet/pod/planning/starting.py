@@ -28,8 +28,8 @@ from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
 IMAGE_KNOWN_MS = 2_000
-"""How long a start relies on the image that the container's creation found. During a longer stop, another image with
-that name may have been built or pulled, which a kubelet would find."""
+"""How long after a container's creation was requested its start may use the image that the creation found. Later,
+another image with that name may have been built or pulled, which a kubelet would find."""
 
 
 def advance(state: State, one: Container, now: int, limits: Limits = KUBELET) -> Iterator[Event]:

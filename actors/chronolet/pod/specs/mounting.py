@@ -144,8 +144,8 @@ def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: P
 def _names(
     deps: PodDependencies, effect: wanted.ContainerEffect, definition: Container, place: Place
 ) -> Iterator[Mount]:
-    """Yield the pod's /etc/hosts, and its resolv.conf if that differs from the node's. A container's own mount at one
-    of these paths takes precedence.
+    """Yield the mounts of the pod's /etc/hosts and, if it differs from the node's, its resolv.conf. A container's own
+    mount at one of these paths takes precedence.
     """
     own = {mount.mount_path.rstrip("/") for mount in definition.volume_mounts}
     manifest = effect.manifest

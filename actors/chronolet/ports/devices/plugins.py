@@ -48,8 +48,8 @@ class Registering(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """One complete device list from a plugin. `skipped`: number of earlier lists that were dropped because they came
-    too fast.
+    """One complete device list from a plugin. `skipped`: number of earlier lists that were dropped because they
+    arrived too quickly.
     """
 
     devices: tuple[DeviceInfo, ...]

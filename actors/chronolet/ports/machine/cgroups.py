@@ -18,7 +18,9 @@ Driver = Literal["", "cgroupfs", "systemd"]
 
 
 class CgroupRefusal(Exception):  # noqa: N818 - an expected answer, not an error
-    """The kernel or another owner forbids an action; the message names the action and the path."""
+    """A change to a cgroup failed, or the cgroup belongs to another owner. The message names the failed action or the
+    owner.
+    """
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

@@ -251,7 +251,7 @@ class ProbeWorker(SharedActor):
             self._context.send(outcome)
 
     def _short_of(self, reading: Reading) -> tuple[Shortage, ...]:
-        """Return the machine's shortages, for failures that may stop the container; else empty."""
+        """Return what the machine is short of if the reading is a failure that may stop the container; else empty."""
         kills = self._effect.probe != "Readiness" and reading.result == "failure"
         return self._prober.short_of() if kills and self._deps.unjudged_limit is not None else ()
 

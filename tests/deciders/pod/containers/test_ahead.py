@@ -178,7 +178,6 @@ def test_a_start_pending_at_the_pods_deadline_is_looked_up_by_one_worker() -> No
 
 
 def test_a_terminating_pod_leaves_removals_to_its_clean_up() -> None:
-    """The clean-up removes the container."""
     life = created().answer("sandbox", signals.SandboxRefused, message="no room").withdraw()
     assert isinstance(life.effects["create/app"], wanted.FindContainer)
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)

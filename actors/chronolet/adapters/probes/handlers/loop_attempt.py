@@ -1,4 +1,5 @@
-"""The part that all attempts on the loop share: each ends once, in time, and releases its resources.
+"""Base class of the attempts that run on the loop: each ends exactly once, at its time-out at the latest, and releases
+its resources.
 
 Input: a time-out, a callback. Output: one `Reading`. Next: `http`, `tcp`.
 """

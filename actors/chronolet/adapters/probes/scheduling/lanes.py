@@ -80,7 +80,7 @@ GRACE_SECONDS = 0.1
 
 
 class Lane:
-    """A queue of attempts with a concurrency limit. Must be used on the loop's thread."""
+    """A queue of attempts with a concurrency limit. All methods except `join` must be called on the loop's thread."""
 
     def __init__(
         self, loop: Loop, name: str, limit: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
