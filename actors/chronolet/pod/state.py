@@ -231,7 +231,7 @@ class Sandbox(Record, frozen=True, kw_only=True):
     """The newest sandbox. `failures` counts consecutive failed starts, `stop_tries` refused stops.
 
     `retry_at` is when the next start (in the phases failed and dead) or stop (in the phase stopping) may be requested;
-    0 means immediately.
+    0 means immediately. `finished_at` is when the dead sandbox exited.
     """
 
     phase: SandboxPhase = "absent"
@@ -247,6 +247,7 @@ class Sandbox(Record, frozen=True, kw_only=True):
     retry_at: int = 0
     message: str = ""
     blocked: str = ""
+    finished_at: int = 0
 
 
 class Stray(Record, frozen=True, kw_only=True):

@@ -183,6 +183,23 @@ def test_a_container_that_ignores_sigterm_is_killed_after_its_grace_period(node:
     node.wait_until_gone("deaf")
 
 
+def test_a_dead_sandbox_that_is_started_by_hand_is_stopped(node: Node) -> None:
+    node.write("twins.yaml", a_pod("twins", shell("app")))
+    node.wait_until_running("twins")
+    replaced = node.running("twins")["POD"]["Id"]
+    node.kill_process("twins", "POD")
+    node.journal.wait_for_event(pod.SandboxExited, pod="default/twins")
+    node.docker.start(replaced)
+    stray = node.journal.wait_for_event(pod.StrayFound, pod="default/twins")
+    assert stray.id == replaced
+    node.journal.wait_for_event(pod.ContainerExited, pod="default/twins", id=replaced)
+    node.journal.wait_for_event(pod.SandboxStarted, pod="default/twins", attempt=1)
+    node.wait_until_running("twins")
+    assert node.running("twins")["POD"]["Id"] != replaced
+    (node.folder / "twins.yaml").unlink()
+    node.wait_until_gone("twins")
+
+
 def test_pods_that_complete(node: Node) -> None:
     node.write("once.yaml", a_pod("once", shell("app", "exit 0"), restartPolicy="Never"))
     node.write("fails.yaml", a_pod("fails", shell("app", "exit 3"), restartPolicy="Never"))

@@ -182,7 +182,8 @@ def _sandbox(sandbox: Sandbox, event: pod.SandboxEvent) -> Sandbox:
         case pod.SandboxStopFailed():
             return replace(sandbox, stop_tries=sandbox.stop_tries + 1, retry_at=event.retry_at, message=event.message)
         case pod.SandboxExited():
-            return replace(sandbox, phase="dead", id=event.id, retry_at=event.next_at, stop_tries=0)
+            died = {"retry_at": event.next_at, "finished_at": event.finished_at}
+            return replace(sandbox, phase="dead", id=event.id, stop_tries=0, **died)
         case _:
             return sandbox
 

@@ -30,16 +30,19 @@ def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
     if state.stray(message.id) or _is_outdated(state, message):
         return _NOTHING
     if message.container == SANDBOX:
-        return _sandbox_started(state) if _own_sandbox(state, message) else _stray_found(state, message)
+        return _sandbox_started(state, message) if _own_sandbox(state, message) else _stray_found(state, message)
     one = state.container(message.container) if message.uid == state.uid else None
     return _container_started(state, one, message) if one is not None else _stray_found(state, message)
 
 
 def _is_outdated(state: State, message: pleg.ContainerStarted) -> bool:
-    """Whether the notice is about an attempt that was dead before the current one was requested."""
-    if message.uid != state.uid:
+    """Whether the notice is about an attempt of a container that was dead before the current one was requested.
+
+    Not so for sandboxes: they rarely die, and one that something started again must not be left running.
+    """
+    if message.uid != state.uid or message.container == SANDBOX:
         return False
-    newest = state.sandbox if message.container == SANDBOX else state.container(message.container)
+    newest = state.container(message.container)
     return newest is not None and message.attempt < newest.attempt and _is_of_earlier_life(message, newest.requested_at)
 
 
@@ -66,13 +69,17 @@ def _container_found(state: State, one: Container, message: pleg.ContainerStarte
     return _NOTHING
 
 
-def _sandbox_started(state: State) -> Sequence[Event]:
+def _sandbox_started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
     """Request the sandbox's start again, without delay, if the start that was recorded as failed had succeeded after
-    all.
+    all. A dead sandbox that runs again is a stray: the next attempt replaces it. It was started by a user, or by a call
+    that was still in progress when its first run ended.
 
     In other phases the effect that starts the sandbox reports it, because it also knows the address.
     """
     sandbox = state.sandbox
+    if sandbox.phase == "dead":
+        again = message.started_at > sandbox.finished_at or not _is_same_start(sandbox.started_at, message.started_at)
+        return _stray_found(state, message) if again else _NOTHING
     if sandbox.phase != "failed" or sandbox.spec_hash != state.sandbox_hash or sandbox.blocked or state.over:
         return _NOTHING
     return (
@@ -151,7 +158,11 @@ def _started_again(state: State, one: Container, message: pleg.ContainerStarted)
 def _same_run(known: Exit, started_at: int) -> bool:
     if not known.started_at:
         return started_at <= known.finished_at
-    return abs(started_at - known.started_at) <= _SAME_START_MS
+    return _is_same_start(known.started_at, started_at)
+
+
+def _is_same_start(known: int, started_at: int) -> bool:
+    return abs(started_at - known) <= _SAME_START_MS
 
 
 def _stray_found(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:

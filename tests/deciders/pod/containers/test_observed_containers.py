@@ -82,6 +82,33 @@ def test_a_second_sandbox_of_one_attempt_is_a_stray() -> None:
     assert dead.runs("other", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
 
 
+def test_a_dead_sandbox_that_runs_again_is_a_stray() -> None:
+    life = running().sandbox_dies(after=700)
+    began = life.state.sandbox.started_at
+    life.runs("sandbox-0", pleg.SANDBOX, started_at=began + 500).then()  # a delayed notice about the run that has ended
+    life.at += 100
+    assert life.runs("sandbox-0", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
+    life.stopped("stray/sandbox-0")
+    assert life.kinds[0] == "ContainerExited"
+    assert life.state.strays == ()
+
+
+def test_a_sandbox_that_a_call_in_progress_starts_again_is_a_stray() -> None:
+    """The engine was killed after it had started the sandbox; the start was repeated after the sandbox's death."""
+    life = Life().apply(manifest())
+    died(life, started_at=life.at, container_id="sandbox-0", name=pleg.SANDBOX)
+    life.at += 2000
+    assert life.runs("sandbox-0", pleg.SANDBOX).kinds == ["StrayFound", "ContainerStopRequested"]
+
+
+def test_a_replaced_sandbox_that_runs_is_a_stray_whenever_it_started() -> None:
+    life = running().sandbox_dies(after=20_000).stopped()
+    assert life.state.sandbox.attempt == 1
+    began = life.state.sandbox.requested_at - 1
+    found = life.runs("sandbox-0", pleg.SANDBOX, started_at=began)
+    assert found.kinds == ["StrayFound", "ContainerStopRequested"]
+
+
 def test_an_old_start_of_the_last_dead_container_is_ignored() -> None:
     life = running().dies()
     life.runs("app-0", started_at=life.at - 500).then()

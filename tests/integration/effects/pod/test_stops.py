@@ -145,14 +145,29 @@ class SignalledRuntime:
         return getattr(self._runtime, name)
 
 
-def test_a_sandbox_stops(world: World) -> None:
-    sandbox = world.sandbox(pod(container(*OBEDIENT)))
-    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
-    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
-    answer = world.run(stop)
-    assert isinstance(answer, signals.SandboxDown)
-    assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
-    assert world.run(stop) == answer
+class RestartedRuntime:
+    """A runtime with a user who starts each container again as soon as it is dead."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def wait(self, container_id: str, seconds: float) -> bool:
+        if not self._runtime.wait(container_id, seconds):
+            return False
+        self._runtime.start(container_id)
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+
+def test_a_container_that_was_started_again_is_not_dead(world: World) -> None:
+    up = started(world, *OBEDIENT)
+    runtime: Any = RestartedRuntime(world.runtime)
+    refused = replace(world, runtime=runtime).run(stop_container(up.id, grace=3600, deadline=now() + HOUR))
+    assert isinstance(refused, signals.StopRefused)
+    assert f"container {up.id} is running again" in refused.message
+    assert world.run(stop_container(up.id, grace=0, deadline=now())).exit_code == 137
 
 
 def handles_term(running: ContainerState) -> bool:
@@ -163,6 +178,25 @@ def handles_term(running: ContainerState) -> bool:
     return begun and bool(int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
 
 
+def wait_for_handler(runtime: Runtime, container_id: str) -> None:
+    """Wait until the container's program handles SIGTERM. Before, the kernel ignores the signal for its first process,
+    and the container ends only after the grace period.
+    """
+    running = runtime.inspect(container_id)
+    wait_until(lambda: running is not None and handles_term(running), "the handler of the container's process")
+
+
+def test_a_sandbox_stops(world: World) -> None:
+    sandbox = world.sandbox(pod(container(*OBEDIENT)))
+    wait_for_handler(world.runtime, sandbox.id)
+    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
+    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
+    answer = world.run(stop)
+    assert isinstance(answer, signals.SandboxDown)
+    assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
+    assert world.run(stop) == answer
+
+
 @pytest.mark.parametrize(("processes", "asked"), [(HostProcesses(), []), (NoProcesses(), ["TERM"])])
 def test_a_sandbox_gets_its_signal_from_the_kernel_where_its_process_is_seen(
     world: World, processes: Processes, asked: list[str]
@@ -170,8 +204,7 @@ def test_a_sandbox_gets_its_signal_from_the_kernel_where_its_process_is_seen(
     runtime = SignalledRuntime(world.runtime)
     seeing = replace(world, runtime=runtime, processes=processes)
     sandbox = seeing.sandbox(pod(container(*OBEDIENT)))
-    running = runtime.inspect(sandbox.id)
-    wait_until(lambda: running is not None and handles_term(running), "the handler of the sandbox's process")
+    wait_for_handler(world.runtime, sandbox.id)
     at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
     stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
     context = Context()

@@ -43,6 +43,8 @@ def stop_container(
     `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
     `watched`. `signalled` may send the stop signal itself; if it returns False, the runtime sends it. KILL always goes
     through the runtime, which also resumes a paused container.
+
+    Only the container's state proves its death. Raises `Refusal` as well if something started it again meanwhile.
     """
     if known is None:
         found = runtime.inspect(container_id)
@@ -53,7 +55,10 @@ def stop_container(
     with watched(known):
         send = partial(runtime.kill, container_id, known.stop_signal, partial(signalled, known))
         _end(runtime, context, container_id, send, left, after_kill_seconds=timing.after_kill_seconds)
-    return runtime.inspect(container_id)
+    dead = runtime.inspect(container_id)
+    if dead is not None and dead.state == "running":
+        raise Refusal("failed", f"container {container_id} is running again after it was stopped")
+    return dead
 
 
 def _end(
