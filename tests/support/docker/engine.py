@@ -38,10 +38,11 @@ class PrivateDocker(ServerProcess):
     ports do not.
     """
 
-    def __init__(self, folder: Path, *, live_restore: bool = True) -> None:
+    def __init__(self, folder: Path, *, live_restore: bool = True, config: str = "{}") -> None:
         super().__init__("dockerd", folder / "dockerd.log")
         self.folder = folder
         self._live_restore = live_restore
+        self._configured = config
         self.host = f"unix://{folder}/sock"
         self.namespace = NetworkNamespace(folder.name)
         self.data = folder / "data"
@@ -53,7 +54,7 @@ class PrivateDocker(ServerProcess):
 
     def start(self) -> None:
         """Start dockerd and wait until it responds. Raises RuntimeError with the end of its log if it exits."""
-        self._config.write_text("{}")
+        self._config.write_text(self._configured)
         self._launch(self.namespace.command(*self._arguments()), seconds=60)
 
     # -- access --------------------------------------------------------------------------------------------------
@@ -146,8 +147,16 @@ class PrivateDocker(ServerProcess):
             if client is not None:
                 client.close()
 
+    def containerd(self) -> int:
+        """Return the pid of the engine's containerd."""
+        (pid,) = self._containerds()
+        return pid
+
+    def _containerds(self) -> list[int]:
+        return [pid for pid in scratch.children(self.pid) if self._is_containerd(pid)]
+
     def _end(self, number: signal.Signals) -> None:
-        containerd = [pid for pid in scratch.children(self.pid) if self._is_containerd(pid)]
+        containerd = self._containerds()
         super()._end(number)
         scratch.wait_until(lambda: not any(map(scratch.start_time, containerd)), "the end of its containerd")
         for name in (self.folder / "pid", self._exec / "containerd" / "containerd.pid"):
@@ -181,14 +190,14 @@ def _removed(api: docker.APIClient, container: str) -> bool:
 
 @contextmanager
 def private_docker(
-    *, images: bool = True, live_restore: bool = True, disk_megabytes: int = 0
+    *, images: bool = True, live_restore: bool = True, disk_megabytes: int = 0, config: str = "{}"
 ) -> Iterator[PrivateDocker]:
     """Run an engine, by default with the local images, and remove it at the end.
 
-    `disk_megabytes` gives it a separate disk, which can be filled.
+    `disk_megabytes` gives it a separate disk, which can be filled. `config` is the content of its daemon.json.
     """
     sweep()
-    engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore)
+    engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore, config=config)
     try:
         engine.namespace.create()
         if disk_megabytes:

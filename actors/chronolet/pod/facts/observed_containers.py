@@ -48,7 +48,9 @@ def _is_outdated(state: State, message: pleg.ContainerStarted) -> bool:
 
 def _container_started(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
     if one.phase == "starting" and one.attempt == message.attempt:
-        return _NOTHING if _is_of_earlier_life(message, one.requested_at) else (_started(state, message),)
+        # The effect that starts the container replaces a half-restored one, which has no start time.
+        known = message.started_at and not _is_of_earlier_life(message, one.requested_at)
+        return (_started(state, message),) if known else _NOTHING
     if one.alive and one.id == message.id:
         return _NOTHING
     if one.exit is not None and one.exit.id == message.id:

@@ -19,7 +19,13 @@ from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.pod.workers.known_containers import MainProcess
-from chronolet.pod.workers.starts.creation import find_or_create, just_created, start_if_needed, start_once
+from chronolet.pod.workers.starts.creation import (
+    HalfRestored,
+    find_or_create,
+    just_created,
+    start_if_needed,
+    start_once,
+)
 from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stops.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
@@ -158,8 +164,8 @@ class ContainerWorker:
                 self._deps.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
-            if refusal.kind == "not_found" and created.id == effect.made_id:
-                # The container was created ahead and has been removed since.
+            if isinstance(refusal, HalfRestored) or (refusal.kind == "not_found" and created.id == effect.made_id):
+                # The container has been removed since: it was half restored, or it was created ahead.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.

@@ -158,6 +158,14 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     """Whether the container itself uses the machine's network; False if it has joined another container's network."""
     detailed: bool = True
 
+    @property
+    def half_restored(self) -> bool:
+        """Whether the container is running, but the runtime knows neither its start time nor its address nor its IPC
+        namespace: it was killed after it had started the process and before it recorded that. No other container can
+        join such a container.
+        """
+        return self.detailed and self.state == "running" and not self.started_at
+
 
 class Notice(Plain, frozen=True, kw_only=True):
     """One line of the runtime's event stream, about a container of this node."""

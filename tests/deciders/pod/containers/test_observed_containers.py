@@ -251,6 +251,13 @@ def test_a_running_container_of_the_next_attempt_is_left_to_its_start() -> None:
     assert ending.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
+def test_a_half_restored_container_is_left_to_its_start() -> None:
+    """The engine was killed while it started the container, and does not know when it started."""
+    life = starting()
+    life.when(pleg.ContainerStarted(pod=POD, uid="u1", container="app", attempt=0, id="app-0", started_at=0)).then()
+    assert set(life.effects) == {"container/app"}
+
+
 def test_a_sandbox_that_runs_after_an_interrupted_start_is_looked_up_immediately() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off")
     began = life.state.sandbox.requested_at

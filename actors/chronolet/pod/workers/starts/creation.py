@@ -22,7 +22,8 @@ def find_or_create(
     Creation doubles as the existence check, so the usual case is a single call. An existing container with that name is
     ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
     earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
-    the same definition, because an attempt runs only once; a container that was never started is replaced.
+    the same definition, because an attempt runs only once; a container that was never started is replaced, and so is
+    one that is half restored.
     """
     try:
         return just_created(spec, make())
@@ -38,6 +39,9 @@ def find_or_create(
             )
         if holder.state in ("unknown", "removed"):
             raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
+        if holder.half_restored:
+            runtime.remove(holder.id)
+            return just_created(spec, make())
         ran = holder.state in ("running", "exited")
         if _made_from_the_same(spec, holder) or (ran and _same_definition(spec, holder)):
             return holder
@@ -62,11 +66,11 @@ def start_once(
     with its id as soon as it is running.
 
     A start whose reply was lost may have succeeded, so the runtime's present state decides. If the runtime does not
-    report it, the Refusal is always `unavailable`, because the container may or may not be running.
+    report it, the Refusal is always `unavailable`, because the container may or may not be running. A half-restored
+    container is removed; raises HalfRestored.
     """
     if created.state != "created":
-        started(created.id)
-        return created
+        return _whole(runtime, created, started)
     try:
         runtime.start(created.id)
     except Refusal:
@@ -74,11 +78,24 @@ def start_once(
             after = runtime.inspect(created.id)
         if after is None or after.state not in ("running", "exited"):
             raise
-        started(created.id)
-        return after
+        return _whole(runtime, after, started)
     started(created.id)
     with _unknown_unless_seen():
-        return inspect_existing(runtime, created.id)
+        return _whole(runtime, inspect_existing(runtime, created.id), lambda _id: None)
+
+
+class HalfRestored(Refusal):
+    """The container was half restored and has been removed; it can be created again."""
+
+
+def _whole(runtime: FencedRuntime, found: ContainerState, started: Callable[[str], None]) -> ContainerState:
+    """Return the container, which is running or dead, and call `started`."""
+    if found.half_restored:
+        runtime.remove(found.id)
+        problem = f"container {found.id} was removed: the runtime was killed while it started it, and lost its state"
+        raise HalfRestored("not_found", problem)
+    started(found.id)
+    return found
 
 
 def start_if_needed(

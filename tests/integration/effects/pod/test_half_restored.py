@@ -1,0 +1,106 @@
+"""Containers that a killed engine restores only in part: they are running for Docker, but without a start time and an
+address, because dockerd died after the process had started and before it recorded that.
+
+The engine's OCI runtime stops containerd at the end of the start, so that dockerd is killed before it learns of it.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chronolet.pod import signals
+from tests.integration.effects.support import (
+    OBEDIENT,
+    Context,
+    PatientRuntime,
+    World,
+    container,
+    pod,
+    start_container,
+    start_sandbox,
+)
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.scratch import HANG_SECONDS, wait_until
+
+_OCI_RUNTIME = """#!/bin/sh
+runc "$@"
+code=$?
+if [ -e {folder}/armed ]; then
+    for word in "$@"; do
+        if [ "$word" = start ]; then
+            kill -STOP $(cat {folder}/armed)
+            mv {folder}/armed {folder}/started
+        fi
+    done
+fi
+exit $code
+"""
+
+
+class FragileEngine:
+    """An engine that can be killed in the middle of a start."""
+
+    def __init__(self, engine: PrivateDocker, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+        self.runtime = PatientRuntime(engine.host)
+        self.world = World(self.runtime, folder / "state").with_timing(restart_patience_seconds=HANG_SECONDS)
+
+    def run(self, effect: Any) -> Any:
+        """Run the effect; its first start is interrupted by the death of the engine, which is started again."""
+        armed = self._folder / "armed"
+        restarts = threading.Thread(target=self._restart)
+
+        def arm() -> None:
+            if not restarts.ident:
+                armed.write_text(str(self._engine.containerd()))
+                restarts.start()
+
+        context = Context(at={"before docker.start": arm})
+        result = self.world.run(effect, context)
+        restarts.join(HANG_SECONDS)
+        assert context.points.count("before docker.start") >= 2
+        return result
+
+    def containers(self) -> set[tuple[str, bool]]:
+        """Return the id of each running container, and whether it is half restored."""
+        found = [self.runtime.inspect(one.id) for one in self.world.ours()]
+        return {(one.id, one.half_restored) for one in found if one is not None and one.state == "running"}
+
+    def _restart(self) -> None:
+        wait_until((self._folder / "started").exists, "the start of the process")
+        self._engine.kill9()
+        self._engine.start()
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[FragileEngine]:
+    script = tmp_path / "fragile-runc"
+    script.write_text(_OCI_RUNTIME.format(folder=tmp_path))
+    script.chmod(0o755)
+    config = json.dumps({"runtimes": {"fragile": {"path": str(script)}}, "default-runtime": "fragile"})
+    with private_docker(config=config) as docker:
+        fragile = FragileEngine(docker, tmp_path)
+        yield fragile
+        fragile.runtime.close()
+
+
+def test_a_half_restored_sandbox_is_replaced(engine: FragileEngine) -> None:
+    up = engine.run(start_sandbox(pod(container(*OBEDIENT))))
+    assert isinstance(up, signals.SandboxUp), up
+    assert up.started_at
+    assert up.ip
+    assert engine.containers() == {(up.id, False)}
+
+
+def test_a_half_restored_container_is_replaced(engine: FragileEngine) -> None:
+    manifest = pod(container(*OBEDIENT))
+    sandbox = engine.world.sandbox(manifest)
+    up = engine.run(start_container(manifest, sandbox.id))
+    assert isinstance(up, signals.ContainerUp), up
+    assert up.started_at
+    assert engine.containers() == {(sandbox.id, False), (up.id, False)}
