@@ -44,7 +44,7 @@ class Finder:
         return self._hierarchies.folders(path) if path else None
 
     def pod(self, container: Folders) -> Folders | None:
-        """Return the cgroup of the pod that contains this container; None if there is none."""
+        """Return the cgroup of the container's pod; None if the container's cgroup is not below that of a pod."""
         above = container.path.rpartition("/")[0]
         return self._hierarchies.folders(above) if uid_of(above.rpartition("/")[2]) else None
 

@@ -220,7 +220,7 @@ class Reader:
         return Pressures(of("cpu"), of("memory"), of("io")) if folder else Pressures()
 
     def _v1_transfers(self, folder: str) -> Sequence[Transfers]:
-        """Parse lines like `8:0 Read 4096`."""
+        """Return the I/O of each block device, from lines such as `8:0 Read 4096`."""
         if not folder:
             return ()
         amounts = self._v1_by_device(f"{folder}/blkio.throttle.io_service_bytes_recursive")
@@ -238,7 +238,9 @@ class Reader:
         return {device: (read, written) for device, (read, written) in found.items()}
 
     def _v2_transfers(self, folder: str) -> Sequence[Transfers]:
-        """Parse lines like `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`."""
+        """Return the I/O of each block device, from lines such as `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0
+        dios=0`.
+        """
         return tuple(
             self._transfers(device, *(_of(values, name) for name in (b"rbytes", b"wbytes", b"rios", b"wios")))
             for device, values in _io_lines(self._files.read(f"{folder}/io.stat") or b"")

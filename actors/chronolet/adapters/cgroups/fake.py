@@ -46,8 +46,8 @@ _CONTROL, _CONTROLLERS = "cgroup.subtree_control", "cgroup.controllers"
 
 
 class KernelOfFiles(LinuxKernel):
-    """Fake `Kernel`. `writes` counts changes; `refuse` takes a path and returns the error number to raise, or 0 to
-    accept.
+    """Fake `Kernel` and `Cgroups` on plain files. `writes` counts changes; `refuse` takes a path and returns the error
+    number to raise, or 0 to accept.
     """
 
     def __init__(self, folder: Path, version: int, controllers: Sequence[str] = ("cpu", "memory", "pids")) -> None:

@@ -41,7 +41,9 @@ def lines(version: int, values: Values) -> Sequence[Line]:
 
 @lru_cache(_MOST_KEPT)
 def extra_lines(version: int, values: Values) -> Sequence[Line]:
-    """Return those lines that may also be written to a container's cgroup, which the runtime created."""
+    """Return the subset of `lines` that is also written to a container's own cgroup: huge page limits, and memory.min,
+    memory.low and memory.high if they are given. The runtime creates that cgroup and writes the other values.
+    """
     given = {
         "memory.min": values.memory_min_bytes,
         "memory.low": values.memory_low_bytes,
@@ -53,7 +55,9 @@ def extra_lines(version: int, values: Values) -> Sequence[Line]:
 
 
 def page_name(size: int) -> str:
-    """Return the form in which file names spell a huge page size, such as 2MB."""
+    """Return the form in which file names spell a huge page size, such as 2MB. Raises ValueError if it is not a
+    multiple of 1 KiB.
+    """
     for unit, bytes_of in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if size % bytes_of == 0:
             return f"{size // bytes_of}{unit}"

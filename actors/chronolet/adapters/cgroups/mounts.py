@@ -29,7 +29,7 @@ class Mounted(NamedTuple):
 
 
 def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
-    """Yield all hierarchies in mount order."""
+    """Yield every mount of a cgroup hierarchy, in mount order; a hierarchy may be mounted several times."""
     for line in (proc / "self" / "mountinfo").read_text().splitlines():
         fields, _, source = line.partition(" - ")
         if not source.startswith(_V1):  # skips the many mounts of containers

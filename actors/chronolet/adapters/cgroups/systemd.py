@@ -101,8 +101,8 @@ class Manager:
 
 
 class SystemdTree(FolderTree):
-    """Implements `ports.machine.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
-    values in one call.
+    """Implements `ports.machine.cgroups.CgroupTree` for systemd. Each call to systemd starts a process, so a new slice
+    gets all values in one call.
     """
 
     _enables_controllers = False

@@ -155,7 +155,9 @@ class FolderTree:
         self._kernel.write(f"{step.folder}/{step.file}", step.wanted)
 
     def _make(self, step: Step) -> None:
-        """Create the folder and its parents; on v2 also enable controllers in the parents."""
+        """Create the folder and its parents, and mark the topmost cgroup as ours; on v2 also enable controllers in the
+        parents.
+        """
         point = next(one for one in self._used if step.folder.startswith(f"{one}/"))
         parts = step.folder.removeprefix(f"{point}/").split("/")
         above = point

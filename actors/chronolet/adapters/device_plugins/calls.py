@@ -51,7 +51,9 @@ NOTIFY = Method(
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a new connection. Raises PluginRefusal if the path is too long for a socket."""
+    """Yield a channel that shares no connection with other channels; close it after the block. Raises PluginRefusal if
+    the path is too long for a socket.
+    """
     try:
         with grpc_sockets.channel(socket) as opened:
             yield opened
@@ -60,7 +62,9 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
-    """Make one call. Raises PluginRefusal. `patient`: wait up to `seconds` for a server that is not listening yet."""
+    """Make one call and return the decoded response. Raises PluginRefusal if the call fails. `patient`: wait up to
+    `seconds` for a server that is not listening yet.
+    """
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:

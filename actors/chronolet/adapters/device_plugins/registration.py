@@ -1,7 +1,8 @@
 """The gRPC service behind the registration socket.
 
-Input: Register calls from plugins. Output: `Registering`. Next: `registry`, which imports this module when the first
-plugin connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing this module loads grpc.
+Input: Register calls from plugins. Output: `Registering`, passed to `register`. Next: `devices.registrar`. Called by
+`registry`, which imports this module only when the first plugin connects, because it loads grpc. Corresponds to
+pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ of ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1
 
 Plugins watch for the socket to be recreated and then register again. Therefore, like a starting kubelet, `serve`
 removes all sockets in the folder. It also removes the file DEPRECATION, which kubelets from 2018 created to send
-plugins to another folder: a plugin that looks for that file would not register here. All other files (such as a
-kubelet's checkpoint) stay.
+plugins to another folder: a plugin that looks for that file would not register here. It leaves all other files (such as
+a kubelet's checkpoint) in place.
 """
 
 from __future__ import annotations

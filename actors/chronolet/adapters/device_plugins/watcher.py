@@ -32,7 +32,9 @@ _DEEPEST = 4
 
 
 class WatchedSocket(Struct):
-    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until the plugin registers."""
+    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until the plugin registers.
+    `settled`: the plugin was accepted or refused, and is not contacted again.
+    """
 
     identity: Identity
     endpoint: str = ""
@@ -71,7 +73,7 @@ class Watch:
                 wait(self._stop)
 
     def look(self) -> None:
-        """Check all sockets once."""
+        """Scan the folder once: report vanished sockets, and contact plugins that are new or due for a retry."""
         there = dict(_sockets(self._folder))
         for socket in [one for one, known in self._known.items() if there.get(one) != known.identity]:
             self._forget(socket)

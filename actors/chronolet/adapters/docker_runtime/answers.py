@@ -1,6 +1,7 @@
 """Convert Docker's replies to the port's plain states. Pure.
 
-Input: reply bytes. Output: `ContainerState`, `ImageState`, `Engine`. Only the fields that are needed are decoded.
+Input: reply bytes. Output: `ContainerState`, `ExecState`, `ImageState`, `Engine`. Only the fields that are needed are
+decoded.
 """
 
 from __future__ import annotations

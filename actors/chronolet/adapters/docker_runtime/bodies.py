@@ -1,8 +1,8 @@
-"""Build Docker's request bodies for creating containers, and the login header of a pull. Pure.
+"""Build Docker's request bodies for creating containers and execs, and the login header of a pull. Pure.
 
-Input: `SandboxSpec`, `ContainerSpec`, `Credential`. Output: JSON, a header. Next: `runtime`. Corresponds to the helpers
-in pkg/kubelet/dockershim (security and log options keep Docker's defaults unless a pod's shared namespaces need other
-values).
+Input: `SandboxSpec`, `ContainerSpec`, an exec's command, `Credential`. Output: JSON, a header. Next: `runtime`.
+Corresponds to the helpers in pkg/kubelet/dockershim (security and log options keep Docker's defaults unless a pod's
+shared namespaces need other values).
 """
 
 from __future__ import annotations

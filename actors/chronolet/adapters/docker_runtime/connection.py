@@ -48,8 +48,8 @@ _version_decoder = msgspec.json.Decoder(_Version)
 
 
 class Connection:
-    """Connections to one engine on a unix socket. `timeout_seconds` bounds each wait for bytes unless a call overrides
-    it.
+    """Connections to one engine on a unix socket. Raises `Refusal` if `host` is no unix:// address. `timeout_seconds`
+    bounds each wait for bytes unless a call overrides it.
 
     At most `pool_size` idle connections are kept open, so that a burst does not leave open files behind.
     """
@@ -126,7 +126,8 @@ class Connection:
         idle_seconds: float | None = None,
         connected: Callable[[Cut], None] = lambda _: None,
     ) -> OpenReply:
-        """Start a request with a streamed reply; `idle_seconds` bounds each silence in it (None: no limit).
+        """Start a request and return its open reply, which is read as it arrives; `idle_seconds` bounds each silence in
+        it (None: no limit). Raises `Refusal` as `call` does.
 
         `connected` is called before any of the reply has arrived, with an object that can end the exchange from another
         thread.
@@ -155,7 +156,9 @@ class Connection:
         return OpenReply(connection, cut, reply)
 
     def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
-        """Make a POST request that starts a command, and turn the connection into the command's streams."""
+        """Make a POST request that starts a command, and turn the connection into the command's streams. Raises
+        `Refusal` as `call` does.
+        """
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             raw.settimeout(self._timeout)

@@ -83,7 +83,9 @@ class Attached:
             return True  # closed by another thread
 
     def read_some(self) -> bytes:
-        """Wait for output and return the bytes received; empty at the end of the stream."""
+        """Wait for output and return the bytes received; empty at the end of the stream or after `close`. Raises
+        `Refusal` if the connection breaks.
+        """
         if self._begun:
             piece, self._begun = self._begun, b""
             return piece

@@ -88,8 +88,8 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:
-    """Read a pull's reply to its end. Raises `Refusal` with the registry's message if the pull failed, or if it was
-    cancelled.
+    """Report each step of a pull until its reply ends. Raises `Refusal` if the pull failed (with the registry's
+    message) or was cancelled.
     """
     for line in lines(reply):
         step = _progress.decode(line)

@@ -1,8 +1,7 @@
-"""In-memory images with the contract of the real ones.
+"""An in-memory image store that fulfils the same contract as the Docker adapter.
 
 Input: the port's calls, and the images, users and refusals that a test or a trial run sets. Output: the port's states.
-Next: users of `ports.runtime.images.Images`. `tests/contracts/test_images.py` compares this fake with the Docker
-adapter.
+Next: users of `ports.runtime.images.Images`. `tests/contracts/test_images.py` tests both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""An in-memory container runtime with the contract of the real one.
+"""An in-memory container runtime that fulfils the same contract as the Docker adapter.
 
 Input: the port's calls, and what a test or a trial run sets: programs, exits, refusals, an engine that is down. Output:
-the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares this
-fake with the Docker adapter.
+the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` tests both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """HTTP requests to pods, as the kubelet makes them for lifecycle hooks.
 
-Input: a request. Output: the status of the response. Next: a pod's network. Corresponds to
+Input: a request. Output: the status of the response, or `RequestFailed`. Next: a pod's network. Corresponds to
 pkg/kubelet/lifecycle/handlers.go (runHTTPHandler), pkg/probe/http/request.go.
 """
 

@@ -82,8 +82,8 @@ class LinuxHost:
 
 
 def _address_by_name() -> str:
-    """Return the address of this machine's own host name if it is a local address, for machines without a default
-    route.
+    """Return the address to which this machine's host name resolves; empty if it belongs to another machine or is a
+    loopback address. For machines without a default route.
     """
     try:
         found = socket.gethostbyname(socket.gethostname())

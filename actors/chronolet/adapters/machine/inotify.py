@@ -47,7 +47,7 @@ class FolderNotifier:
         self.moved_in: set[str] = set()
         """Names of files that were moved into the folder. The caller empties this set."""
         self.standing = True
-        """False once the folder itself no longer exists: a new folder of that name needs a new FolderNotifier."""
+        """False once the folder itself was removed or moved: a new folder of that name needs a new FolderNotifier."""
         try:
             _checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _WATCHED), folder)
         except OSError:
@@ -57,7 +57,9 @@ class FolderNotifier:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` for a change; return whether it is relevant. An irrelevant one ends the wait, too."""
+        """Wait at most `seconds` for a change. Return False if there was none, or if entries were only created that are
+        not complete yet; these end the wait, too.
+        """
         return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 
     def close(self) -> None:
@@ -80,8 +82,8 @@ class FolderNotifier:
         return changed
 
     def _complete(self, name: bytes) -> bool:
-        """Whether an entry that was just created is complete: links and sockets are; a regular file must first be
-        written and closed.
+        """Whether an entry that was just created is complete: symbolic links, hard links and sockets are; a new regular
+        file must first be written and closed. Other entries, such as folders, never count.
         """
         try:
             found = os.lstat(os.fsencode(self._folder) + b"/" + name)

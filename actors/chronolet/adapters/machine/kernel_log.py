@@ -19,7 +19,9 @@ _VICTIM = re.compile(rb";oom-kill:.*\btask_memcg=[^,]*?([0-9a-f]{64})")
 
 
 class KernelLog:
-    """Implements `ports.machine.kernel_log.Kills`. Thread-safe. If the log cannot be read, no kills are found."""
+    """Implements `ports.machine.kernel_log.Kills`. Thread-safe. While the log cannot be read, no further kills are
+    found.
+    """
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
         self._path = path

@@ -22,7 +22,7 @@ def interfaces(path: Path) -> tuple[Interface, ...]:
 
 
 def parsed(text: str) -> tuple[Interface, ...]:
-    """Parse the content of the file."""
+    """Parse the content of /proc/<pid>/net/dev. Raises ValueError if it is malformed."""
     found = []
     for line in text.splitlines()[2:]:
         name, _, rest = line.strip().partition(":")

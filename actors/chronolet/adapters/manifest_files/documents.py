@@ -55,7 +55,9 @@ class _Anchored(NamedTuple):
 
 
 def documents(text: str) -> Iterator[Document]:
-    """Yield the documents in order. Raises NotReadableError after the last readable document."""
+    """Yield the documents in order. Raises NotReadableError if the text after the last yielded document cannot be
+    parsed, or if a limit of this module is exceeded.
+    """
     if text.lstrip().startswith("{"):
         found = _json_documents(text)
         if found is not None:

@@ -166,6 +166,8 @@ class _File:
 
 
 def _printable(path: str) -> str:
-    """Make a path printable on terminals and in log lines, because keys of maps are untrusted text."""
+    """Return a field's path with unprintable characters escaped, truncated to `_PATH_SHOWN` characters: it may contain
+    keys of maps from the manifest, which are untrusted text.
+    """
     shown = path if path.isprintable() else repr(path)[1:-1]
     return shown if len(shown) <= _PATH_SHOWN else shown[:_PATH_SHOWN] + "..."

@@ -147,7 +147,7 @@ class _Watch:
         try:
             found = self._fingerprints()
             if self._seen is None and any(seen.fresh for seen in found.values()):
-                self._stop.wait(self._tick_seconds)  # the first news must be complete
+                self._stop.wait(self._tick_seconds)  # the first report must be complete
                 found = self._fingerprints()
         except OSError as error:
             return self._unreadable(error)
@@ -177,7 +177,7 @@ class _Watch:
     def _changed(self, suspects: Sequence[str], found: dict[str, _Fingerprint]) -> Iterator[ManifestFile]:
         """Yield the files with new content. A file that disappeared before it was read is removed from `found`.
 
-        Raises OSError if the folder itself no longer exists, because its files do not count as removed then.
+        Raises OSError if the folder itself was removed or replaced, because its files do not count as removed then.
         """
         folder = _inode(self._path)
         for name in suspects:

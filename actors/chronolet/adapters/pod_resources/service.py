@@ -1,8 +1,8 @@
 """The methods of PodResources.
 
 Input: a function that returns the node's resources. Output: responses to List, Get and GetAllocatableResources. Next:
-`server`, which imports this module when the first client connects. Corresponds to
-pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go. Importing it loads grpc.
+monitoring agents. Called by `server`, which imports this module only when the first client connects, because it loads
+grpc. Corresponds to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go.
 
 As in the kubelet, each device has one entry per NUMA node. Processors and memory are reported only if they are
 exclusive to a container, which they never are here.

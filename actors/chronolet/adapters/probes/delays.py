@@ -108,7 +108,9 @@ class Delays:
         )
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """Return the resources that the machine was short of in the last few seconds."""
+        """Return the resources that the machine was short of in the last few seconds; empty if the heartbeat has not
+        been active for long enough.
+        """
         now = self._clock()
         if not self._beats or now - self._history[0].at < LEAST_HISTORY_SECONDS:
             return ()

@@ -26,7 +26,9 @@ class Program(Struct, frozen=True):
 
 
 def find(path: str | None = None) -> Program:
-    """Return the server to start. `path` replaces the environment's PATH."""
+    """Return the server to start. `path` replaces the environment's PATH. Raises StoreUnreachable if there is none that
+    is new enough.
+    """
     rejected = []
     for candidate in _candidates(path):
         version = _version(candidate)

@@ -29,7 +29,9 @@ class Peer(NamedTuple):
 
 
 def serving(socket: Path) -> Peer | None:
-    """Return the process that listens on the socket, as reported by the kernel (SO_PEERCRED); None if there is none."""
+    """Return the process that listens on the socket, as reported by the kernel (SO_PEERCRED); None if the socket
+    accepts no connection.
+    """
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
         try:

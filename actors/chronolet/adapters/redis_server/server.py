@@ -50,7 +50,9 @@ _REASONS = (
 
 
 class ServerFailed(StoreUnreachable):
-    """The server did not start, or does not reply. `disk_full`: whether its disk is full."""
+    """The server did not start, does not reply or does not end, or another user's process serves its socket.
+    `disk_full`: whether its disk is full.
+    """
 
     def __init__(self, message: str, *, disk_full: bool = False) -> None:
         super().__init__(message, healing=True)
@@ -90,7 +92,7 @@ class OwnServer:
         """Make sure that the server is running and replies; idempotent.
 
         Raises ServerFailed with the reason from the server's log, or StoreUnreachable(healing=False) if no server is
-        installed.
+        installed or the socket's path is too long.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_socket_path()
@@ -116,7 +118,9 @@ class OwnServer:
         return identity.find(self.folder, self.socket)
 
     def stop(self) -> None:
-        """Shut the server down cleanly and wait until it exits; do nothing if it is not running."""
+        """Shut the server down cleanly and wait until it exits; do nothing if it is not running. Raises ServerFailed if
+        it does not exit in time.
+        """
         pid = self.pid()
         if pid is None:
             return
@@ -139,7 +143,9 @@ class OwnServer:
         return " | ".join(line.strip() for line in reasons[-3:]) or "its log is empty"
 
     def disk_full(self) -> bool:
-        """Whether the server's disk is full: its log says so, or there was no room even to log it."""
+        """Whether the server's disk is full: its log says so, or less than `_LEAST_ROOM_BYTES` are free, too little
+        even to log it.
+        """
         logged = any(text in self._failure_reason() for text in _FULL)
         return logged or shutil.disk_usage(self.folder).free < _LEAST_ROOM_BYTES
 

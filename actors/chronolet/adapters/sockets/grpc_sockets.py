@@ -41,7 +41,9 @@ _CHANNEL_OPTIONS: Final = (
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a separate connection. Raises SocketError if the path is too long for a socket."""
+    """Yield a channel that shares no connection or back-off with other channels to this path; close it after the block.
+    Raises SocketError if the path is too long for a socket.
+    """
     check_length(socket)
     with grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
@@ -49,7 +51,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 @asynccontextmanager
 async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
-    """Open a `channel` for the running event loop."""
+    """Yield a channel like that of `channel`, for use in the running event loop."""
     check_length(socket)
     async with grpc.aio.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened

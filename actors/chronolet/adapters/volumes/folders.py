@@ -185,7 +185,7 @@ def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
 
 
 def _tail(path: Path, limit: int) -> bytes:
-    """Return the last bytes of a file that a container wrote. Never blocks, whatever kind of file it is."""
+    """Return the last `limit` bytes of a file that a container wrote. Never blocks, whatever kind of file it is."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size = os.fstat(opened).st_size

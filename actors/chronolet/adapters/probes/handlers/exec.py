@@ -136,8 +136,8 @@ class _Look:
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:
-    """Kill the command repeatedly until the runtime reports its exit, which shows that it was reaped. Repeatedly,
-    because the command may also start late.
+    """Kill the command repeatedly until the runtime reports its exit, which shows that it was reaped, or until
+    `_KILL_SECONDS` have passed. A single kill may come too early, because the command may start late.
     """
     until = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < until:

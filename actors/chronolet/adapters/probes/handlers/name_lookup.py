@@ -63,7 +63,7 @@ class NameLookup:
 
 @functools.lru_cache(maxsize=4096)
 def _numeric(host: str, port: int) -> Sequence[Address]:
-    """Parse a numeric address; empty if the host is a name."""
+    """Return the socket addresses for a numeric host; empty if the host is a name."""
     try:
         return _looked_up(host, port, socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):

@@ -140,7 +140,7 @@ class RedisResults:
             kept.added((one.pod.encode(), one.container.encode(), one.probe.encode()), entry_id)
 
     def _found(self) -> PerProbe:
-        """Read the entries that earlier processes wrote."""
+        """Return the entries of each probe that are already in the stream, written by earlier processes."""
         found, start = PerProbe(self._of_each), "-"
         while entries := self._channel.call("XRANGE", self._key, start, "+", "COUNT", _PAGE_SIZE):
             for entry_id, fields in entries:

@@ -21,7 +21,9 @@ _tag_of = itemgetter(0, 1)
 
 
 class FairQueue(Generic[T]):
-    """The waiting items. Items with the same `owner` (a probe) share one account; an empty owner has no account."""
+    """A queue that serves first the owner that has used the least slot time. An `owner` is a probe, and all its items
+    count towards its usage; an empty owner's usage is not counted.
+    """
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -68,7 +70,7 @@ class FairQueue(Generic[T]):
             self._used = {one: tag for one, tag in self._used.items() if tag > self._now}
 
     def rest(self) -> None:
-        """Reset all accounts. Called when nothing is waiting and all slots are free."""
+        """Forget the usage of all probes. Called when nothing is waiting and all slots are free."""
         self._now = 0.0
         self._used.clear()
 

@@ -53,8 +53,8 @@ class AttemptHandle(Protocol):
         """Report the outcome. Must be called exactly once."""
 
     def asks_engine(self) -> None:
-        """Report that the engine is being asked whether the command is still running; until it replies, this is
-        unknown.
+        """Report that the engine is being asked whether the command is still running: a time-out before it replies is
+        the engine's delay (`Outcome.engine_seconds`).
         """
 
     def if_cancelled(self, end: Callable[[], object]) -> None:
@@ -63,8 +63,8 @@ class AttemptHandle(Protocol):
         """
 
     def begun(self, late: str) -> None:
-        """Report that the container has received the request: from now on, a time-out is a failure with the text
-        `late`.
+        """Report that from now on a time-out is the container's failure, with the text `late`. Without this call, it is
+        an error of the node.
         """
 
     def waits(self) -> None:

@@ -53,8 +53,9 @@ class LoopTimer:
 
 
 class Loop:
-    """The loop. Its thread starts with the first call of `soon` and ends only with `stop`: if it died, nobody would
-    notice that outcomes are missing.
+    """Runs actions on one thread: when a descriptor is ready, at a time, or as soon as possible. The thread starts with
+    the first call of `soon` and ends only with `stop`; errors are logged, since nobody would notice the missing
+    outcomes of a dead thread.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,9 @@ class Loop:
     # -- from any thread ---------------------------------------------------------------------------------------------
 
     def soon(self, action: Callable[[], object]) -> None:
-        """Call an action on the loop's thread, in order."""
+        """Call an action on the loop's thread as soon as possible, in the order of these calls; do nothing after
+        `stop`. Raises RuntimeError if the thread cannot be started.
+        """
         self._soon.append(action)
         if threading.get_ident() != self._ident:
             with self._lock:
