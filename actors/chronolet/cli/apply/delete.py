@@ -223,7 +223,7 @@ class _OverdueError(Exception):
 
 
 def _wait(node: Session, withdrawn: dict[str, set[str]], after: Position, seconds: float | None) -> dict[str, set[str]]:
-    """Wait until all pods have ended or `seconds` have passed; return those that have not ended.
+    """Wait until all pods have ended or `seconds` have passed (None: no limit); return those that have not ended.
 
     `after`: a position before the request, because a pod may have ended since the request.
     """

@@ -48,7 +48,8 @@ def shown(url: str) -> str:
 def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, seconds: float = WHOLE_SECONDS) -> bytes:
     """Return the first `most` bytes of the resource.
 
-    Raises Failure after `silence_seconds` without data, or after `seconds` in total.
+    Raises Failure if the server cannot be reached or returns an error, after `silence_seconds` without data, or after
+    `seconds` in total.
     """
     found: list[bytes | Exception] = []
 

@@ -86,7 +86,8 @@ _OPTIONS = (
 
 
 def read(files: Files, namespace: str, node: str = "", *, download: Download) -> Read:
-    """Read all manifests in these files. Raises Failure if a manifest is invalid, or if a pod or Secret occurs twice.
+    """Read all manifests in these files. Raises Failure if a file cannot be read or downloaded, if a manifest is
+    invalid, if a pod or Secret occurs twice, or if a folder or all files together contain none.
 
     `namespace`: for objects that specify none. `node`: the node name that a pod may specify without a finding.
     `download`: returns the first bytes of a URL.

@@ -20,7 +20,9 @@ from chronolet_schemas import manifests
 
 
 def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
-    """Store the Secrets in the state folder. Raises Failure with the reason if a Secret is refused."""
+    """Store the Secrets in the state folder and return them with their digests. `wait`: first wait until an agent can
+    process the command that will contain them. Raises Failure with the reason if a Secret is refused.
+    """
     if secrets and wait:
         # An agent that starts a new log treats the Secrets in the folder as already applied.
         wait_for_owner(node)

@@ -21,7 +21,9 @@ _UNPULLED = {
 
 
 def run_of(part: Part, pod: str, *, previous: bool) -> str:
-    """Return the container id of the current run, or of the previous run if `previous` is set or no run is current."""
+    """Return the container id of the current run, or of the previous run if `previous` is set or no run is current.
+    Raises Failure if there is no such run.
+    """
     about = f'container "{part.name}" in pod "{pod}"'
     if not part.status:
         raise Failure(f"{about} is not available")

@@ -59,7 +59,8 @@ def chosen(pod: Object, name: str | None, *, quiet: bool = False) -> Part:
 def _default(pod: Object, found: Sequence[Part], *, quiet: bool) -> Part:
     """Return the container named by the annotation, or else the first app container.
 
-    If the pod has several containers, print that the first app container was chosen.
+    Unless `quiet`, print a message if the named container does not exist, and if the first app container was chosen
+    from several. Raises Failure if the pod has no app container.
     """
     apps = [part for part in found if part.kind == "app"]
     if not apps:

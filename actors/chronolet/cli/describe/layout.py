@@ -23,12 +23,14 @@ def line(title: str, text: str, indent: int = 0, column: int = 0) -> str:
 
 
 def mapping(title: str, values: Mapping[str, str], mark: str, column: int = 0) -> Iterator[str]:
-    """Yield a line for each `name<mark>value`, the first one next to the title."""
+    """Yield a line for each `name<mark>value`, sorted by name, the first one next to the title; without values,
+    `<none>`.
+    """
     yield from stacked(title, [f"{name}{mark}{value}" for name, value in sorted(values.items())], column)
 
 
 def stacked(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
-    """Yield a line for each text, the first one next to the title."""
+    """Yield a line for each text, the first one next to the title; without texts, `<none>`."""
     for index, text in enumerate(texts or ["<none>"]):
         yield line("" if index else title, text, column=column)
 

@@ -85,7 +85,7 @@ def _claim(detail: Object) -> Iterator[str]:
 
 
 def _anything(detail: Object) -> Iterator[str]:
-    """Yield the fields of a volume source that is not honoured, as written in the manifest."""
+    """Yield a line for each field of a volume source that is not honoured; nested values are not broken down."""
     for name, value in detail.items():
         yield line(_titled(name), str(value), 4)
 

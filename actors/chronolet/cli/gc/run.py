@@ -46,7 +46,7 @@ def run(settings: Settings, output: str | None, *, unused: bool, left_alone: boo
 
 
 def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> dict[str, Any]:
-    """Request one run, wait until it finishes and return its result as plain data."""
+    """Request one run and wait until it finishes. Print its result unless `quiet`, and return it as plain data."""
     accepted = ask(node, command, Shard(kind))[0].entry.position
     dealt: list[_Dealt] = []
     for event in _events(node, kind, accepted):
