@@ -34,7 +34,9 @@ class Folders(NamedTuple):
 
 
 class Hierarchies:
-    """The mounted hierarchies, read once: they do not change while the node is running."""
+    """The mounted hierarchies, read once: they do not change while the node is running. False if no usable one is
+    mounted.
+    """
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         found: dict[str, Mounted] = {}
@@ -51,7 +53,9 @@ class Hierarchies:
         return self._leading is not None
 
     def has(self, path: str) -> bool:
-        """Whether a cgroup with this path exists."""
+        """Whether a cgroup with this path exists in the hierarchy of the memory controller, or else cpuacct, or else
+        v2.
+        """
         return self._leading is not None and os.path.isdir(self._leading.below(path))  # noqa: PTH112 - a str is enough
 
     def folders(self, path: str) -> Folders:

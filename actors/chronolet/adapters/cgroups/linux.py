@@ -1,7 +1,7 @@
 """The machine's cgroups, found through its mounts.
 
-Input: /proc, whether systemd runs, and the agent's own folder, for ownership marks that a cgroup cannot store. Output:
-a cgroup tree for the runtime's driver, or the reason why there is none. Next: qos' effects, through the port; `get
+Input: /proc, /run/systemd/system, and the agent's own folder, for ownership marks that a cgroup cannot store. Output: a
+cgroup tree for the runtime's driver, or the reason why there is none. Next: qos' effects, through the port; `get
 cgroups`.
 """
 

@@ -121,7 +121,7 @@ class FolderTree:
                 yield Step(path=cgroup.path, folder=where, file=line.file, found=found or "", wanted=line.wanted)
 
     def _unmarked(self, path: Path) -> Iterator[Step]:
-        """Yield steps that restore the mark if something else removed our tree and the runtime recreated it."""
+        """Yield steps that restore the mark if another program removed our tree and the runtime recreated it."""
         if self._claimed is None or path != self._claimed[0]:
             return
         for where in (f"{point}/{self._name(path)}" for point in self._used):

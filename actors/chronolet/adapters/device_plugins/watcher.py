@@ -4,8 +4,8 @@ Input: sockets that appear and vanish. Output: `Registering`, and the endpoints 
 disappeared. Next: the worker of WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler,
 operationexecutor).
 
-Here the node calls the plugin: GetInfo, then NotifyRegistrationStatus. An unresponsive plugin is retried with back-off.
-As in the kubelet, names that begin with a dot are ignored.
+Unlike on the registration socket, the node calls the plugin here: GetInfo, then NotifyRegistrationStatus. An
+unresponsive plugin is retried with back-off. As in the kubelet, names that begin with a dot are ignored.
 """
 
 from __future__ import annotations

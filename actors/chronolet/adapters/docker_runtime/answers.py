@@ -156,8 +156,9 @@ def detail(body: bytes) -> ContainerState:
 
 
 def _finished_at(run: _Run) -> int:
-    """Return the time at which the container exited, but not before its last start. Docker may record the start of a
-    short run after the exit; StartedAt is then later than FinishedAt, as if FinishedAt belonged to an earlier run.
+    """Return the time at which the container exited, but not before its last start; Docker's FinishedAt if it has not
+    exited. Docker may record the start of a short run after the exit; StartedAt is then later than FinishedAt, as if
+    FinishedAt belonged to an earlier run.
     """
     finished_at = _milliseconds(run.FinishedAt)
     over = finished_at and _STATES.get(run.Status) == "exited"

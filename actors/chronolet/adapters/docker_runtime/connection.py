@@ -48,8 +48,8 @@ _version_decoder = msgspec.json.Decoder(_Version)
 
 
 class Connection:
-    """Connections to one engine on a unix socket. Raises `Refusal` if `host` is no unix:// address. `timeout_seconds`
-    bounds each wait for bytes unless a call overrides it.
+    """Connections to one engine on a unix socket. Raises `Refusal` if `host` does not begin with `unix://`.
+    `timeout_seconds` bounds each wait for bytes unless a call overrides it.
 
     At most `pool_size` idle connections are kept open, so that a burst does not leave open files behind.
     """

@@ -77,7 +77,7 @@ _container = msgspec.json.Decoder(_Container)
 
 
 class Execs:
-    """The execs of one engine."""
+    """Runs, finds and kills the execs of one engine."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

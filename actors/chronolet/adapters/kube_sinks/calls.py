@@ -39,8 +39,9 @@ class Caller(Protocol):
 
 
 class HttpCaller:
-    """A `Caller` that uses the network. Paths are appended to the URL's path; an `https` server's certificate is
-    checked, against `ca_file` if given. Errors name only the server, since other parts of the URL may be secret.
+    """A `Caller` that uses the network. Paths are appended to the URL's path; a user and password in the URL are sent
+    as Basic authentication. An `https` server's certificate is checked, against `ca_file` if given. Errors name only
+    the server, since other parts of the URL may be secret.
     """
 
     def __init__(self, url: str, *, ca_file: str = "", seconds: float = CALL_SECONDS) -> None:

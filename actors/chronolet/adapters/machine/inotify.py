@@ -57,8 +57,8 @@ class FolderNotifier:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` for a change. Return False if there was none, or if entries were only created that are
-        not complete yet; these end the wait, too.
+        """Wait at most `seconds` for a change. Return False if nothing changed, or if the only changes are new entries
+        that are not complete yet; these end the wait, too.
         """
         return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 

@@ -56,7 +56,7 @@ class _Anchored(NamedTuple):
 
 def documents(text: str) -> Iterator[Document]:
     """Yield the documents in order. Raises NotReadableError if the text after the last yielded document cannot be
-    parsed, or if a limit of this module is exceeded.
+    parsed, for instance because it is not YAML or too large.
     """
     if text.lstrip().startswith("{"):
         found = _json_documents(text)

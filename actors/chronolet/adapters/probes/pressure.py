@@ -39,7 +39,7 @@ class Waited(NamedTuple):
 
 
 class Pressure:
-    """Reads the totals. Must be used on one thread: the first call decides whose run queue is read."""
+    """Reads the totals for `Waited`. Must be used on one thread: the first call decides whose run queue is read."""
 
     def __init__(self, folders: Sequence[Path] = _FOLDERS, clock: Callable[[], float] = time.monotonic) -> None:
         self._folders = folders
@@ -93,8 +93,8 @@ class Pressure:
 
 
 def _opened(paths: Sequence[Path]) -> int | None:
-    """Open the first readable path; without pressure stall information in the kernel, its files may exist but be
-    unreadable.
+    """Open the first readable path; None if there is none. Without pressure stall information in the kernel, its files
+    may exist but be unreadable.
     """
     for path in paths:
         with contextlib.suppress(OSError):

@@ -28,7 +28,9 @@ class RepairError(Exception):
 
 
 def cut_torn_end(folder: Path) -> int:
-    """Truncate the manifest's last file after its last whole write, and sync it; return the number of bytes removed."""
+    """Truncate the manifest's last file after its last whole write, and sync it; return the number of bytes removed.
+    Raises RepairError, or OSError.
+    """
     path = _last_file(folder)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)

@@ -149,7 +149,9 @@ class HostVolumes:
         return folder
 
     def _files(self, wanted: PodVolumes, name: str) -> Path:
-        """Write the volume's files. Each is replaced atomically, because containers may be reading it."""
+        """Write the volume's files and return their folder. Each file is replaced atomically, because containers may be
+        reading it.
+        """
         folder = self._folder(wanted.uid) / "volumes" / "downward-api" / _part(name)
         folder.mkdir(_PODS_MODE, parents=True, exist_ok=True)
         with self._writing:

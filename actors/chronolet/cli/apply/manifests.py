@@ -87,7 +87,8 @@ _OPTIONS = (
 
 def read(files: Files, namespace: str, node: str = "", *, download: Download) -> Read:
     """Read all manifests in these files. Raises Failure if a file cannot be read or downloaded, if a manifest is
-    invalid, if a pod or Secret occurs twice, or if a folder or all files together contain none.
+    invalid, if a pod or Secret occurs twice, if a folder contains no manifest, or if there is no pod and no Secret at
+    all.
 
     `namespace`: for objects that specify none. `node`: the node name that a pod may specify without a finding.
     `download`: returns the first bytes of a URL.

@@ -20,8 +20,8 @@ from chronolet_schemas import manifests
 
 
 def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
-    """Store the Secrets in the state folder and return them with their digests. `wait`: first wait until an agent can
-    process the command that will contain them. Raises Failure with the reason if a Secret is refused.
+    """Store the Secrets in the state folder and return them with their digests. `wait`: first wait until an agent is
+    running. Raises Failure with the reason if a Secret is refused, or if no agent starts in time.
     """
     if secrets and wait:
         # An agent that starts a new log treats the Secrets in the folder as already applied.

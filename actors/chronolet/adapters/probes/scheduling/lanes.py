@@ -63,8 +63,8 @@ class AttemptHandle(Protocol):
         """
 
     def begun(self, late: str) -> None:
-        """Report that from now on a time-out is the container's failure, with the text `late`. Without this call, it is
-        an error of the node.
+        """Report that from now on a time-out is the container's failure, with the text `late`. Before this call, it is
+        an error: the probe could not be made.
         """
 
     def waits(self) -> None:
