@@ -111,7 +111,9 @@ class HostCdi:
         return _together(parts)
 
     def _known(self) -> tuple[Mapping[str, _DefinedDevice], Sequence[str]]:
-        """Return the devices by name, and the problems found: unreadable files, and names that are defined twice."""
+        """Return the devices by name, and the problems found: unreadable files, and names that are defined twice in one
+        folder.
+        """
         known: dict[str, _DefinedDevice] = {}
         problems: list[str] = []
         for folder in self._folders:

@@ -94,7 +94,7 @@ def below(path: str, rest: str) -> str:
 
 
 def _kind(found: Item) -> str | None:
-    """Return the object's own kind, or else the kind implied by its list."""
+    """Return the object's own kind, or else the kind implied by its list; None if there is none or it is not text."""
     kind = found.value.get("kind") if isinstance(found.value, dict) else None
     return kind if isinstance(kind, str) and kind else None if kind else found.kind
 

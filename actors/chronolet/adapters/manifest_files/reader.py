@@ -41,8 +41,8 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
 def read_documents(
     content: bytes | str, name: str, *, namespace: str = DEFAULT_NAMESPACE, strict: bool = False
 ) -> Parsed:
-    """Parse the content of the file `name`. `namespace` is for objects that name none. With `strict`, findings become
-    errors.
+    """Parse the content of the file `name`. `namespace` is for objects that name none. With `strict`, each finding is
+    also an error.
     """
     file = _File(name, namespace)
     if len(content) > MAX_BYTES:
@@ -108,7 +108,9 @@ class _File:
             self.refuse("holds no object, expected a v1 Pod")
 
     def refuse(self, message: str) -> None:
-        """Record that the file cannot be read from the current document on."""
+        """Record why the file, or the rest of it from the current document on, cannot be read. `MAX_REPORTED` does not
+        apply.
+        """
         self._errors.add(
             ManifestError(file=self._name, path="", message=message, document=self._documents), always=True
         )

@@ -89,7 +89,7 @@ class OwnServer:
         self._child: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> Literal["adopted", "started"]:
-        """Make sure that the server is running and replies; idempotent.
+        """Make sure that the server is running and replies; idempotent. Returns `adopted` if it was already running.
 
         Raises ServerFailed with the reason from the server's log, or StoreUnreachable(healing=False) if no server is
         installed or the socket's path is too long.

@@ -104,7 +104,9 @@ class _Look:
         self._waits = False
 
     def __call__(self) -> None:
-        """Check the command. Once it has been seen running, taking too long counts as the container's failure."""
+        """Check the command. Once it has been seen running, a time-out is the container's failure; once it is found to
+        be only waiting, its slot is released.
+        """
         if self._waits:
             return
         try:
