@@ -52,7 +52,7 @@ def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
 
 
 def _value(kind: inspect.Type, name: str, default: object, outer: tuple[type[Any], ...]) -> Any:  # noqa: PLR0911 - a table
-    """Return a value of this type that differs from `default`."""
+    """Return a value of this type that differs from `default`; an empty one or None if a class would contain itself."""
     match kind:
         case inspect.Metadata(type=inner):
             return _value(inner, name, default, outer)

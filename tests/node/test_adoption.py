@@ -1,4 +1,4 @@
-"""Tests of adoption: the commands about running pods that are sent to a new log."""
+"""Tests of adoption: the commands about running pods that are sent to a new log, or to one that has lost its end."""
 
 from pathlib import Path
 from typing import Any

@@ -16,7 +16,9 @@ _FIRST, _COUNT = 20_000, 10_000
 
 
 def free_port() -> int:
-    """Return a free TCP port of 127.0.0.1. The same port is returned again after ten thousand others."""
+    """Return a free TCP port of 127.0.0.1. The ten thousand numbers are tried in turn, so the same port is returned
+    again only after all others that are free.
+    """
     with _LAST.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)

@@ -39,7 +39,7 @@ def start_time(pid: int) -> str | None:
 
 
 def create(kind: str) -> Path:
-    """Create an empty folder owned by this process."""
+    """Create a folder that belongs to this process, as its file `owner` records."""
     folder = _BASE / f"chronolet-{kind}-{os.getpid()}-{next(_numbers)}"
     folder.mkdir(mode=0o700)
     unfinished = folder / "owner.new"
@@ -84,7 +84,9 @@ def hang_limit(idle_seconds: float = 20) -> float:
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Return as soon as the condition holds; raise TimeoutError, which names `what`, if it never does."""
+    """Return as soon as the condition holds; raise TimeoutError, which names `what`, if it does not within
+    `hang_limit(seconds)`.
+    """
     deadline = time.monotonic() + hang_limit(seconds)
     while not condition():
         if time.monotonic() > deadline:

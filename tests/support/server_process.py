@@ -59,7 +59,9 @@ class ServerProcess(ABC):
         os.kill(self.pid, signal.SIGCONT)
 
     def _launch(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, seconds: float = 20) -> None:
-        """Start the command and wait until it responds; `seconds` is passed to `wait_until`."""
+        """Start the command and wait until it responds. Raises RuntimeError with the end of its log if it exits,
+        TimeoutError if it does not respond in time; `seconds` is passed to `wait_until`.
+        """
         assert self._process is None, f"{self._name} is running already"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)

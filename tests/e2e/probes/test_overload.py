@@ -76,7 +76,7 @@ def first_success(node: Node, name: str) -> prober.ProbeSucceeded:
 
 
 def stall(node: Node, server: int) -> None:
-    """Pause agent and engine in the middle of a probe of `server`, a process that does not answer."""
+    """Pause agent and engine for STALL_SECONDS in the middle of a probe of `server`, a process that does not answer."""
     while True:
         wait_until(lambda: has_client(server), "a probe that waits for its answer")
         with stopped([node.pid, node.engine.pid]):
@@ -114,8 +114,8 @@ def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limi
 
 
 def check_within_limit(node: Node, container: str) -> None:
-    """Check that not too many probes were left unjudged before the stop. The limit counts probes, since a slow machine
-    probes less often.
+    """Check that, between the last success and the stop, no more probes were left unjudged than the limit allows. The
+    limit counts probes, since a slow machine probes less often.
     """
     (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
     assert changed.threshold == 3

@@ -1,7 +1,8 @@
 """Probed containers that work, fail and crash: the probes leave nothing behind.
 
-A minute of faults in 60 containers; `--long` takes ten minutes with 110 containers and kills the engine halfway. What
-is held is compared twice: with the pods, after all broken containers have recovered, and after the pods' removal.
+A minute of faults in 60 containers; `--long` takes ten minutes with 110 containers and kills the engine halfway. The
+threads, files and processes that are held are compared twice: with the pods, after all broken containers have
+recovered, and after the pods' removal.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ class FaultInjector:
         self.counts: Counter[str] = Counter()
 
     def run(self, names: list[str], seconds: float, pause: float) -> None:
-        """Cause each kind of fault in each pod, in random order, so that few containers are in back-off for long."""
+        """For `seconds`, cause one fault every `pause` seconds: each kind of fault in each pod, in random order, then
+        all of them again. So few containers are in back-off for long.
+        """
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if not self._next:
@@ -118,7 +121,9 @@ class FaultInjector:
             self._node.journal.read()
 
     def _main(self, name: str, *containers: str) -> int:
-        """Return the pid of a running container's first process, or 0 if none of `containers` is running."""
+        """Return the pid of the first process of one of `containers`, chosen at random from those that are running; 0
+        if none is.
+        """
         running = self._node.running(name)
         found = [running[one]["State"]["Pid"] for one in containers if one in running]
         return int(self._random.choice(found)) if found else 0
@@ -129,7 +134,7 @@ class FaultInjector:
             self.counts["killed"] += 1
 
     def _freeze(self, name: str) -> None:
-        """Pause the server: its port accepts connections but does not answer."""
+        """Pause a server for half a second: its port accepts connections but does not answer."""
         pid = self._main(name, "c0", "c1", "c7")
         servers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if pid else []
         for one in map(int, servers):
@@ -174,7 +179,10 @@ def check_soak(node: Node, pods: int, seconds: float, pause: float, *, kill_engi
 def cause_faults(
     node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
 ) -> tuple[int, Counter[str]]:
-    """Cause faults for `seconds`; return the number of probes in that time, and the number of faults by kind."""
+    """Cause faults for `seconds`, and then until there have been LEAST_PROBES probes or a time-out is over. If
+    `kill_engine` is set, restart the engine halfway. Return the number of probes since the beginning, and the number of
+    faults by kind.
+    """
     counted = outcomes(node)
     injector = FaultInjector(node)
     injector.run(names, seconds / 2, pause)
@@ -201,7 +209,7 @@ def settle(node: Node, names: list[str]) -> None:
 
 
 def is_whole(node: Node, name: str) -> bool:
-    """Return whether each container that `_break` may break has its file."""
+    """Return whether each container of the pod that `_break` may break is running and has its file."""
     running = node.running(name)
     return all(one in running and ok_file(running[one]["State"]["Pid"]).exists() for one in BREAKABLE)
 
@@ -219,8 +227,8 @@ def all_run(node: Node, name: str) -> bool:
 
 
 def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """Return what the agent holds, and the largest number of processes by container name; sandboxes have the empty
-    name. Crashing containers are omitted.
+    """Return what the agent holds, and for each container name the largest number of processes in one container of that
+    name. Sandboxes have the empty name; crashing containers are omitted.
     """
     held, processes_before = permanently_held(node)
     names = {one.id: one.container for one in node.journal.events(pod.ContainerStarted)}
@@ -247,7 +255,9 @@ def wait_for_no_more(
 
 
 def warm_up(node: Node) -> None:
-    """Create what remains after the first use: connections to the engine, threads of gRPC and of listings."""
+    """Run two probed pods and remove them, so that what remains after the first use exists: connections to the engine,
+    threads of gRPC and of listings.
+    """
     names = ("warm-1", "warm-2")
     for number, name in enumerate(names):
         node.write(f"{name}.yaml", probed(name, number))
@@ -261,7 +271,9 @@ def warm_up(node: Node) -> None:
 
 
 def check_results(node: Node, faults: Counter[str]) -> None:
-    """Check that containers of every kind reached their expected results."""
+    """Check that containers of every kind reached their expected results, and that the faults led to stops and
+    restarts.
+    """
     failed = Counter(one.container for one in node.journal.events(prober.ProbeFailed))
     assert {"c2", "c3", "c6", "c8", "c9"} <= failed.keys()
     assert {"c0", "c1", "c4", "c5", "c7"} <= {one.container for one in node.journal.events(prober.ProbeSucceeded)}

@@ -22,8 +22,8 @@ from tests.support.redis.server import private_redis
 
 
 class Times(NamedTuple):
-    """Times in seconds. `http`: delay, period, and the number of requests answered with 200. `tcp`: delay and period.
-    `grpc`: delay.
+    """Times of the probes, in seconds. `http`: delay, period, and how many requests are answered with 200 (not a time).
+    `tcp`: delay and period. `grpc`: delay.
     """
 
     http: tuple[int, int, int]

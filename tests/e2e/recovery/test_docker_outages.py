@@ -65,7 +65,9 @@ def test_an_engine_that_hangs_for_long_is_reported(own_node: Node, docker_engine
 
 
 def check_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
-    """Pause the engine while one pod is running. Resume it once another pod has been added and `until` has returned."""
+    """Pause the engine while one pod is running. Resume it once another pod has been added and `until` has returned.
+    Check that the first pod is not touched and the other one starts at its first attempt.
+    """
     node.write("stays.yaml", pod("stays"))
     node.start()
     node.wait_until_running("stays")

@@ -63,7 +63,9 @@ def test_failing_lists_make_the_node_unhealthy(own_node: Node, docker_engine: Pr
 
 
 def wait_for_health(node: Node, kind: type[E]) -> E:
-    """Wait until the latest health event has this class: a stall of three seconds also makes the node unhealthy."""
+    """Wait until the latest health event has this class, and return it. There may be earlier ones, because a stall of
+    three seconds also makes the node unhealthy.
+    """
 
     def latest() -> E | None:
         events = [line.event for line in node.journal.lines if isinstance(line.event, pleg.Unhealthy | pleg.Healthy)]

@@ -176,7 +176,7 @@ def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
 
 
 def planned(node: Node) -> dict[str, set[str]]:
-    """Return the ids in the plan of `gc run --left-alone`."""
+    """Return the ids of the containers in the plan of `gc run --left-alone`, by `removed` and `kept`."""
     result = node.chronolet("gc", "run", "--left-alone", "--dry-run", "-o", "json")
     assert result.status == 0, result.err
     plan = json.loads(result.out)["containers"]

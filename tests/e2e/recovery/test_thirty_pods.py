@@ -40,7 +40,9 @@ class Before(msgspec.Struct, frozen=True):
 
 
 def thirty_pods(node: Node) -> None:
-    """Start applied pods, pods from files of which two are at their third attempt, and pods that keep failing."""
+    """Start applied pods, pods from files, and pods that keep failing; wait until two of those from files have reached
+    their third attempt.
+    """
     node.start()
     node.journal.wait_for("the log", lambda: node.journal.lines)
     for name in OF_FILES:
@@ -131,7 +133,7 @@ def actions(node: Node, docker_events: DockerEvents) -> dict[str, list[str]]:
 
 
 def dead_and_gone(before: str, last: str) -> bool:
-    """Return whether a dead container was removed."""
+    """Return whether these last two actions of a container are its death and its removal."""
     return before.startswith("die") and last == "destroy"
 
 
@@ -156,7 +158,9 @@ def check(node: Node, docker_events: DockerEvents, before: Before) -> None:
 
 
 def wait_for_failure(node: Node, name: str, attempt: int) -> None:
-    """Wait until an attempt after `attempt` has failed; a slow test may miss the next one."""
+    """Wait until any attempt later than `attempt` has failed; on a slow machine, the agent may not see the next one
+    fail.
+    """
 
     def scheduled() -> list[pods.RestartScheduled]:
         return node.journal.events(pods.RestartScheduled, pod=f"default/{name}", container="app")

@@ -40,8 +40,8 @@ def of_container(container_id: str) -> str:
 
 
 def value(what: str, cgroup: str, beneath: str = "") -> int:
-    """Return a value: `shares` (v2: weight), `quota` in microseconds, `memory` in bytes, `used` in nanoseconds; -1 if
-    there is no limit.
+    """Return a value of a cgroup, or of the cgroup `beneath` it: `shares` (v2: weight), `quota` in microseconds,
+    `memory` in bytes, `used` in nanoseconds; -1 if there is no limit.
     """
     controller, v1, v2 = _FILES[what]
     text = (folder(cgroup, controller) / beneath / (v2 if IS_V2 else v1)).read_text()

@@ -105,7 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, kind, body)
 
     def _send(self, body: bytes) -> None:
-        """Send a body. A layer is sent with a pause in the middle, which lasts until its release."""
+        """Send a body. If it is the layer, send the second half only once `released` is set; until then, send `drip`
+        bytes of it every tenth of a second.
+        """
         sent = len(body) // 2 if self.path == self.registry.layer_path else 0
         self.wfile.write(body[:sent])
         if sent:
@@ -140,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
 def registry_in(
     namespace: NetworkNamespace, *, password: str = "", slow: bool = False, root: bytes = b""
 ) -> Iterator[Registry]:
-    """Run a registry that serves inside the namespace."""
+    """Run a registry that serves inside the namespace. If `slow`, it holds back half of the layer until `released`."""
     listening = namespace.call(lambda: socket.create_server(("127.0.0.1", 0)))
     registry = Registry(listening.getsockname()[1], password, root)
     if not slow:

@@ -155,7 +155,8 @@ class World:
     def run_through_every_death(self, make: Callable[[], Effect], check: Callable[[Any], None]) -> int:
         """Kill the worker at its first point and run it again; repeat this with its second point, its third, and so on.
 
-        `make` prepares the initial state each time. Return the number of points.
+        Each time, `make` prepares the initial state and returns the effect, and `check` gets the result of the second
+        run. Return the number of points.
         """
         dies_at = 0
         while True:

@@ -66,7 +66,7 @@ def _module(kind: type[Event]) -> str:
 
 @contextmanager
 def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
-    """Run the kernel with this actor kind only."""
+    """Run the kernel with this actor kind only, and yield the kind's log."""
     store = RedisStore(redis.url, f"node-of-{kind.name}")
     shards = {kind.name: 1}
     # The lease must not expire if the machine stalls, because that would restart the calls.

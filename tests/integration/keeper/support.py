@@ -36,7 +36,9 @@ class Crash(BaseException):
 
 
 class Context:
-    """An `EffectContext` that can raise Crash at one of its points."""
+    """An `EffectContext` that raises Crash at the point `crash_at`, such as `1 before log.trim`: its number, from 1,
+    and its name. The first signal cancels the effect.
+    """
 
     entity, cause = "node", "1-1"
 

@@ -88,7 +88,9 @@ class Events:
         self.count += len(events)
 
     def _committed(self, step: Step) -> object:
-        """Send the same step until there is a reply, as a host does; return the reply."""
+        """Send the same step until there is a reply, as a host does; return the reply. Raises the store's error if
+        there is none for a minute or longer.
+        """
         until = time.monotonic() + scratch.hang_limit(60)
         while True:
             try:
@@ -137,7 +139,9 @@ class Events:
         return [event for event in found if isinstance(event, kube_events.Recorded)]
 
     def balance(self, sink: str) -> Counter[str]:
-        """Return the numbers of KubeEvents and posts in the log, by what happened to them at this sink."""
+        """Count the KubeEvents that were heard and suppressed, the posts, and the `Correlated` events in the log; and
+        for this sink, the posts that were delivered or given up (in all and by reason), and the failed deliveries.
+        """
         found: Counter[str] = Counter()
         for fact in self.facts():
             match fact:
@@ -160,7 +164,9 @@ class Events:
         return [post for fact in self.facts() if isinstance(fact, kube_events.Correlated) for post in fact.posts]
 
     def settled(self, sink: str) -> bool:
-        """Whether all recorded KubeEvents have been delivered to the sink or given up."""
+        """Whether all recorded KubeEvents have been correlated, and all posts have been delivered to the sink or given
+        up.
+        """
         found = self.balance(sink)
         whole = found["heard"] == self.count
         return whole and found["posted"] == found["delivered"] + found["given up"]

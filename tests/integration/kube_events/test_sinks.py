@@ -48,7 +48,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 def caller(url: str, seconds: float = HANG_SECONDS) -> HttpCaller:
-    """Return a caller whose time-out tolerates a server that stalls for a while."""
+    """Return a caller; its default time-out tolerates a server that stalls for a while."""
     return HttpCaller(url, seconds=seconds)
 
 

@@ -44,17 +44,17 @@ def container(runtime: FakeRuntime) -> str:
 
 
 own_timeout = pytest.mark.parametrize("timing", [Timing(grace_seconds=HANG_SECONDS)], ids=["own-timeout"])
-"""The attempt itself reports its time-out, no matter how late its thread does so."""
+"""Timing with which an attempt's own thread reports its time-out, no matter how late it does so."""
 long_slots = pytest.mark.parametrize(
     "timing", [Timing(exec_slot_seconds=3600.0, grace_seconds=HANG_SECONDS)], ids=["long-slots"]
 )
-"""A CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
+"""Timing with which a CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
 
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sure that the time-out never elapses before the command starts, and that kills are repeated until the
-    command exits, no matter how late the attempt's thread runs.
+    """Stop the clock of the exec handler, so that the time-out never elapses before the command starts, and kills are
+    repeated until the command exits, no matter how late the attempt's thread runs.
     """
     monkeypatch.setattr(exec_handler, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
 

@@ -251,7 +251,7 @@ def test_without_the_lease_there_is_no_second_attempt(world: World, monkeypatch:
 
 
 long_slots = pytest.mark.parametrize("timing", [Timing(exec_slot_seconds=3600.0)], ids=["long-slots"])
-"""A CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
+"""Timing with which a CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
 
 
 @pytest.fixture

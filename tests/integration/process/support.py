@@ -183,7 +183,9 @@ def command(request: str) -> tuple[str, str, str, bytes]:
 
 @contextmanager
 def place(disk: int = 0) -> Iterator[Place]:
-    """Yield a new folder below /tmp, on a separate file system of `disk` bytes if that is given."""
+    """Yield a `Place` in a new folder below /tmp, on a separate file system of `disk` bytes if that is not 0. At the
+    end, kill its processes and remove the folder.
+    """
     scratch.sweep("agent", _remove)
     folder = scratch.create("agent")
     root = folder / "d"

@@ -165,7 +165,7 @@ def test_a_host_that_fails_keeps_no_turn(rig: Rig) -> None:
 
 
 def test_effects_that_a_killed_process_left_run_again_within_the_limit(rig: Rig) -> None:
-    """After a takeover there are no slots: each outstanding effect gets a new one."""
+    """After a takeover, no effect has a slot yet: each outstanding effect has to get one again."""
     running: set[str] = set()
     most: list[int] = []
     dead, release = threading.Event(), threading.Event()

@@ -50,7 +50,7 @@ def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
 
 
 def run(url: str, folder: Path) -> None:
-    """Run until killed, until a fatal message or effect ends the process, or until SIGTERM."""
+    """Run until killed, until a fatal message, timer or effect ends the process, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
     decider = dataclasses.replace(chore.DECIDER, decide=_decide)
     kind = dataclasses.replace(chore.kind(_run), decider=decider)

@@ -105,8 +105,9 @@ def calls_of(folder: Path) -> list[Line]:
 
 
 def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless: bool) -> Counter[str]:
-    """Check that stale owners received only FENCED, that all versions were sent, and, if `lossless`, that exactly one
-    step committed each version. Returns the number of lines of each call.
+    """Check that no token committed a step after it was fenced, and that all versions were sent. If `lossless`, also
+    check that no version was committed by two steps, that there was no conflict, and that epochs never decrease.
+    Returns the number of lines of each call.
     """
     fenced: dict[str, set[str]] = defaultdict(set)
     committed: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))

@@ -42,7 +42,9 @@ class Sender:
         return sum(self.sent.values())
 
     def finish(self) -> None:
-        """Send one last command to each key, which arms a timer, then stop."""
+        """Stop after one last command to each key. That command arms a timer. Raises the error that ended the sender,
+        if any.
+        """
         self._finishing.set()
         self._thread.join()
         if self._error is not None:

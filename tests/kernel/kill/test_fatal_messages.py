@@ -33,7 +33,7 @@ FORKS.set_forkserver_preload(["tests.kernel.kill.fatal"])
 
 
 class RestartedNode:
-    """A node whose process is restarted each time it ends."""
+    """A node whose process the test starts; `run_until` restarts it each time it ends."""
 
     def __init__(self, server: PrivateRedis, folder: Path) -> None:
         self.server = server

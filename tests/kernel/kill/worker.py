@@ -90,7 +90,9 @@ def note_taker(path: Path, process: list[str]) -> kind.Job:
 
 
 def run(job: WorkerJob) -> None:
-    """Run until killed, or until SIGTERM."""
+    """Run until killed, or until SIGTERM. An error that ends the process is written to `<folder>/errors/<pid>` and
+    raised.
+    """
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
     store = WatchedStore(job, CallLog(folder / "calls" / str(os.getpid())))

@@ -27,7 +27,9 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
-    """Acquire the shard for a process that no longer runs, with a lease of `lease_milliseconds`. Returns its token."""
+    """Begin the log and acquire the shard for a process that exists only in the store, with a lease of
+    `lease_milliseconds`; 0: no lease. Returns the process's token.
+    """
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)

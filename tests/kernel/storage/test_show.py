@@ -24,7 +24,7 @@ CLASSES = all_classes()
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[redis.Redis]:
-    """A client of a server with the functions. The server's stream `s` contains one entry at a time."""
+    """A client of a server that has the functions. Tests write the entries to be shown to the stream `s`."""
     with private_redis(appendfsync="no") as server:
         connect(server.url).close()
         yield server.client()

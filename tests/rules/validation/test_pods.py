@@ -8,7 +8,9 @@ from tests.rules.validation.test_validation import of
 
 
 def of_one(spec: dict[str, Any] | None = None, **fields: Any) -> list[str]:
-    """Return the problems with a pod that has one container with these fields."""
+    """Return the problems with a pod that has this spec, the volume `v` by default, and one container with these
+    fields. Paths start at the spec, or at the container.
+    """
     container = {"name": "app", "image": "i:1", **fields}
     volumes = [{"name": "v", "emptyDir": {}}]
     found = of({"volumes": volumes, "containers": [container], **(spec or {})})

@@ -65,8 +65,9 @@ class Call(NamedTuple):
 
 
 class ApiServer(Server):
-    """The server. `events`: Event objects by namespace and name. `wrong`: errors of requests that no kubelet would
-    send, which are refused. `namespaces`: the existing namespaces, or None if every namespace exists.
+    """A fake API server that accepts only Event objects. `events`: these objects by namespace and name. `wrong`: errors
+    of requests that no kubelet would send, which are refused. `namespaces`: the existing namespaces, or None if every
+    namespace exists.
     """
 
     def __init__(self, token: str = "", namespaces: set[str] | None = None) -> None:
@@ -145,7 +146,9 @@ class ApiServer(Server):
 
 
 def _place(path: str) -> tuple[str, str]:
-    """Parse namespace and name from a path."""
+    """Return the namespace and the event's name from a path. The name is empty in a path for creation; both are empty
+    in any other path.
+    """
     found = _PATH.fullmatch(path)
     return (found[1], found[2] or "") if found else ("", "")
 

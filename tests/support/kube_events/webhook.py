@@ -15,7 +15,9 @@ from tests.support.kube_events.faulty_server import Server
 
 
 class Webhook(Server):
-    """Accepts events signed with `secret`, once for each key; `taken` contains them in order of arrival."""
+    """Accepts events signed with `secret`, or any events if that is empty, and stores one for each key; `taken`
+    contains them in order of arrival.
+    """
 
     def __init__(self, secret: bytes = b"") -> None:
         super().__init__()

@@ -21,7 +21,7 @@ HELD = Values(memory_high_bytes=9 << 20)
 
 
 class Notes:
-    """Cgroups that record the values written, or raise `refusal` if it is set."""
+    """Cgroups that record the values written, or, if `refusal` is not empty, raise CgroupRefusal with this text."""
 
     refusal = ""
 

@@ -135,8 +135,8 @@ def test_a_lost_notice_is_found_by_the_listing() -> None:
 
 @pytest.mark.parametrize("listed_before", [False, True])
 def test_a_container_known_only_from_notices_is_confirmed_gone(listed_before: bool) -> None:
-    """The container was created after one listing and removed before the next, and the engine crashed before it sent
-    the notice of the removal.
+    """The container is created and removed before the first listing or between two listings, and the notice of its
+    removal is lost.
     """
     fake = FakeRuntime(images=["pause"], programs={(): Program()})
     with standing(fake, *((FOLLOW, relist()) if listed_before else (FOLLOW,))) as work:

@@ -1,8 +1,10 @@
-"""Containers that a killed engine restores only in part: dockerd died after the process had started and before it
-recorded that. If the news of the start outlives it, the container is running for Docker, but without a start time and
-an address; otherwise it was never started for Docker, and cannot be started any more. Its process runs in both cases.
+"""Containers that Docker restores only in part, because dockerd was killed after their process had started, but before
+dockerd recorded the start. If containerd delivers the start event to the new dockerd, Docker shows the container as
+running, but without a start time and an address; otherwise, Docker shows it as never started and cannot start it. Its
+process runs in both cases.
 
-The engine's OCI runtime stops containerd at the end of the start, so that dockerd is killed before it learns of it.
+In these tests, the engine's OCI runtime pauses containerd at the end of the start, so that dockerd is killed before it
+is notified of the start.
 """
 
 import json
@@ -54,8 +56,9 @@ class FragileEngine:
         self.world = World(self.runtime, folder / "state").with_timing(restart_patience_seconds=HANG_SECONDS)
 
     def run(self, effect: Any, *, seconds: float) -> Any:
-        """Run the effect; its first start is interrupted by the death of the engine, which is started again. The engine
-        stays for `seconds` without the news of the start: for long, they are lost with it.
+        """Run the effect; during its first start, the engine is killed and started again. The kill comes `seconds`
+        after the container's process has started; until then, dockerd is not notified of that start. If `seconds`
+        exceeds the five seconds for which the shim retries the notification, it is lost.
         """
         self._seconds = seconds
         armed = self._folder / "armed"
@@ -78,7 +81,7 @@ class FragileEngine:
         return {(one.id, one.half_restored) for one in found if one is not None and one.state == "running"}
 
     def started_processes(self) -> set[str]:
-        """Return the ids of the containers that have processes, whether Docker knows them or not."""
+        """Return the ids of the containers that have processes, whatever state Docker shows for them."""
         return set(self._engine.processes())
 
     def _restart(self) -> None:
@@ -101,7 +104,9 @@ def engine(tmp_path: Path) -> Iterator[FragileEngine]:
 
 
 LOST_AND_NOT = pytest.mark.parametrize("seconds", [0.0, 6.0])
-"""How long the news of a start are held up: containerd's shim sends them for five seconds."""
+"""Seconds from the start of the process to the kill of the engine. containerd's shim retries its notification of the
+start for five seconds: it arrives after the restart in the first case, and is lost in the second.
+"""
 
 
 @LOST_AND_NOT

@@ -1,5 +1,5 @@
-"""If the engine's network keeps the endpoint of a removed container, a sandbox of the same name starts at the second
-attempt.
+"""If the engine's network keeps the endpoint of a removed container, a sandbox of the same name fails to start once,
+and starts when that is retried.
 
 An engine that is killed or overloaded during a start may keep such an endpoint, which cannot be reproduced reliably.
 Therefore, the test renames a container in the engine's file while the engine is down; its endpoint keeps the old name.

@@ -179,8 +179,8 @@ def handles_term(running: ContainerState) -> bool:
 
 
 def wait_for_handler(runtime: Runtime, container_id: str) -> None:
-    """Wait until the container's program handles SIGTERM. Before, the kernel ignores the signal for its first process,
-    and the container ends only after the grace period.
+    """Wait until the container's program handles SIGTERM. Until then, the kernel discards the signal, because the
+    program is the first process of its pid namespace, and the container would end only after the grace period.
     """
     running = runtime.inspect(container_id)
     wait_until(lambda: running is not None and handles_term(running), "the handler of the container's process")

@@ -1,4 +1,4 @@
-"""Starts that succeeded on a real engine but could not be inspected: the next attempt finds the container."""
+"""Starts that succeeded on a real engine but could not be inspected: the retry finds the container."""
 
 import sys
 from typing import Any
