@@ -82,7 +82,7 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def decided(self) -> Message:
-        """The message to decide."""
+        """The message to decide, as an instance of its class."""
         recorded = self.message
         if "@" in recorded.type:
             cls = registry.class_of(codec.split_type(recorded.type)[0])

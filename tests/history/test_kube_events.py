@@ -1,4 +1,4 @@
-"""KubeEvents about an object, as recorded in the log and as readers see them, without other entries."""
+"""KubeEvents in the log, selected by object and uid, and merged as readers see them; other entries are skipped."""
 
 from chronolet.history.kube_events import about, recorded
 from chronolet.kube_events.view import View, correlated

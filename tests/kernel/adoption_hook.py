@@ -10,7 +10,7 @@ CHORE = Shard("chore")
 
 
 class RecordingHook:
-    """An adoption hook that records its calls. It refuses the first `refusals` calls; each later one sends a command."""
+    """An adoption hook that records its calls. It refuses the first `refusals` calls; later ones send a command."""
 
     def __init__(self, rig: Rig, refusals: int = 0) -> None:
         self.rig = rig

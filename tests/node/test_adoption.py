@@ -304,7 +304,7 @@ def begun(world: World) -> World:
 
 
 def known(world: World, spec: KeptSpec) -> None:
-    """Add the pod to the states in the log, with its first sandbox running."""
+    """Add the pod to the pods in the log, with its first sandbox running, and to the desired pods."""
     sandbox = Sandbox(phase="running", id="s")
     world.pods[spec.pod] = State(pod=spec.pod, uid=spec.uid, digest=spec.digest, sandbox=sandbox)
     world.wanted[spec.pod] = manifests_state.Wanted(uid=spec.uid, source="apply", digest=spec.digest)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 class Counted(NamedTuple, Generic[T]):
     """The result of a function, and its calls. `python`: number of calls of Python functions; `system`: number of calls
-    into the operating system, by name.
+    of C functions in the modules posix, io and socket, by name.
     """
 
     answer: T

@@ -1,7 +1,7 @@
 """A server process that tests may pause, kill and restart.
 
-Input: a command. Output: a server that responds, or RuntimeError with the end of its log. Next: `docker.engine`,
-`docker.registry`, `redis.server`.
+Input: a command. Output: a server that responds, or RuntimeError with the end of its log if it exits. Next:
+`docker.engine`, `docker.registry`, `redis.server`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ SELDOM = {"periodSeconds": 15, "failureThreshold": 3, "timeoutSeconds": 3}
 """Fields of a probe that leave time to pause a server for one probe and resume it before three probes fail."""
 STARTUP = {"startupProbe": {**TCP, "periodSeconds": 1, "timeoutSeconds": 300, "failureThreshold": 1_000_000}}
 STALL_SECONDS = 4.0
-"""Seconds of a stall: longer than the longest time-out."""
+"""Seconds of a stall: longer than the time-out of any liveness probe."""
 LIMIT_SECONDS = 60
 """Maximum time for which failures may be left unjudged, including those of a container that hangs."""
 _ESTABLISHED = "01"

@@ -150,7 +150,7 @@ class FaultInjector:
 
 
 def outcomes(node: Node) -> int:
-    """Return the number of probe results since the beginning."""
+    """Return the number of probe results that the node has written so far."""
     with redis.Redis.from_url(node.environ["CHRONOLET_REDIS"]) as client:
         return int(client.xinfo_stream(Keys(node.name).probe_results)["entries-added"])
 
@@ -180,8 +180,8 @@ def cause_faults(
     node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
 ) -> tuple[int, Counter[str]]:
     """Cause faults for `seconds`, and then until there have been LEAST_PROBES probes or a time-out is over. If
-    `kill_engine` is set, restart the engine halfway. Return the number of probes since the beginning, and the number of
-    faults by kind.
+    `kill_engine` is set, kill the engine after half of `seconds` and start it again. Return the number of probes during
+    the faults, and the number of faults by kind.
     """
     counted = outcomes(node)
     injector = FaultInjector(node)

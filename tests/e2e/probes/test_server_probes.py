@@ -83,7 +83,9 @@ def _folders() -> list[str]:
 
 
 def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod whose folder `/state` outlives its containers."""
+    """Return a pod with the volumes that containers made by `python` mount. The folder `/state` outlives the
+    containers.
+    """
     volumes = [{"name": f"v{number}", "hostPath": {"path": path}} for number, path in enumerate(_folders())]
     return a_pod(name, *containers, volumes=[*volumes, {"name": "state", "emptyDir": {}}])
 

@@ -169,8 +169,8 @@ def wait_for_failure(node: Node, name: str, attempt: int) -> None:
 
 
 def check_crashes(node: Node) -> None:
-    """Check that the restart count continues and that the back-off starts over, for containers that had crashed and for
-    one that had not.
+    """Check that the restart count continues and that the back-off starts over, for a container that had crashed and
+    for two that had not.
     """
     for name in (APPLIED[0], OF_FILES[0], WITH_SIDECAR[0]):
         attempt = restarts(node, name)

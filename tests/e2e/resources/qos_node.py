@@ -18,7 +18,7 @@ def parent_path(node: Node) -> list[str]:
 
 
 class QosNode:
-    """A node whose settings give it three processors and 8 GiB, and the node's cgroups."""
+    """A node and the names of its cgroups. It must have been started."""
 
     def __init__(self, node: Node) -> None:
         self.node = node

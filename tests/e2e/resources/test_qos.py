@@ -100,7 +100,7 @@ def test_weights_and_limits_of_three_pods(qos_node: QosNode) -> None:
 
 
 def remaining_pod_cgroups(qos_node: QosNode) -> list[str]:
-    """Return the cgroups of pods in any hierarchy; they are removed right after their pods."""
+    """Return the folder names of the node's pod cgroups in all hierarchies. Each is removed right after its pod."""
     tops = [cgroup_files.folder(qos_node.all, controller) for controller in cgroup_files.CONTROLLERS]
     names = [name for top in tops for _, folders, _ in os.walk(top) for name in folders]
     return [name for name in names if re.search("pod[0-9a-f]", name)]

@@ -23,7 +23,7 @@ sleep 3600 &
 echo begun
 wait
 """
-"""A command with children, one of which has its own session."""
+"""A script that ignores TERM, INT and HUP, and has children, one of which has its own session."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def _is_below(pid: int, ancestor: int) -> bool:
 
 
 def execs(world: World, container_id: str) -> list[int]:
-    """Return all processes except the container's main process and its sleeping child."""
+    """Return the pids of all processes in the container except its main process and the children of that process."""
     found = world.runtime.inspect(container_id)
     assert found is not None
     main = {found.pid, *map(int, Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split())}

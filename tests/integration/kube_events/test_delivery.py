@@ -118,7 +118,7 @@ def test_a_hanging_sink_does_not_delay_others(redis_server: PrivateRedis, tmp_pa
 def test_unusual_events_are_delivered_and_those_of_a_removed_namespace_refused(
     redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
 ) -> None:
-    """The events have a megabyte of text with control characters, or a removed namespace."""
+    """One event has a megabyte of text with control characters, one is in a removed namespace, and one is ordinary."""
     unusual = "\x00\x1b[2J\r\n\t\u2028\x7f" + "x" * 1_000_000
     api = ApiServer(namespaces={"shop"})
     with (

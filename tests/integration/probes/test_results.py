@@ -25,7 +25,7 @@ def client(redis_server: PrivateRedis) -> Iterator[redis.Redis]:
 
 
 def results(server: PrivateRedis, lost: Callable[[int], None] = lambda _: None, **limits: int) -> RedisResults:
-    """Return a writer that waits for a server that is stalled for a while."""
+    """Return a writer of raw outcomes that waits for a server that is stalled for a while."""
     return RedisResults(server.url, "n", lost, flush_seconds=0.05, timeout_seconds=HANG_SECONDS, **limits)
 
 

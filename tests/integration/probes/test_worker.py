@@ -35,7 +35,9 @@ ILL = b"HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n"
 
 
 class Context:
-    """The context that the kernel passes to a worker."""
+    """A context as the kernel passes it to a worker. It records signals; while `fenced` is set, the worker must not
+    act.
+    """
 
     def __init__(self) -> None:
         self.sent: list[Signal] = []

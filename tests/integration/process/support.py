@@ -33,7 +33,7 @@ PATIENT: Mapping[str, object] = {"lease": 90_000, "end": scratch.HANG_SECONDS}
 
 
 class Agent:
-    """One process and the text of its log."""
+    """One agent: its process, the text of its log, and its pages."""
 
     def __init__(self, root: Path, log: Path, settings: Mapping[str, object], environ: Mapping[str, str]) -> None:
         self.port = int(str(settings.get("port", 0)))
@@ -105,7 +105,9 @@ class Place:
 
     # -- agents --------------------------------------------------------------------------------------------------
     def start(self, *, environ: Mapping[str, str] | None = None, **settings: object) -> Agent:
-        """Start an agent, by default without Docker: no process listens at its address."""
+        """Start an agent. By default, it hosts only `manifests` and `keeper`, and no engine listens at its Docker
+        address.
+        """
         given = {"docker": f"unix://{self._folder}/no-docker.sock", "actors": "manifests,keeper"} | settings
         log = self._folder / f"agent-{len(self._agents)}.log"
         self._agents.append(Agent(self.root, log, given, environ or {}))
@@ -129,7 +131,7 @@ class Place:
         return f"unix://{self.root}/redis/redis.sock"
 
     def redis_pid(self) -> int:
-        """Return the pid of the running server; 0 if there is none."""
+        """Return the pid of the redis-server that the agents have started; 0 if none is running."""
         try:
             pid = int((self.root / "redis" / "redis.pid").read_text())
         except (FileNotFoundError, ValueError):

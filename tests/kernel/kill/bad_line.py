@@ -2,7 +2,8 @@
 
 Input: connections to a unix socket. Output: the same bytes to the server and back, except that some calls go wrong at
 random. Either the reply is dropped and the connection closed, or the call is held back and delivered later, while its
-sender is disconnected or left to time out. Faults are counted by the function called and by their kind.
+sender is disconnected, immediately or only after the delivery. Faults are counted by the function called and by their
+kind.
 """
 
 import asyncio

@@ -43,7 +43,9 @@ _RESTORE = "redis.call('DEL', KEYS[1])\n" + _MOVE.format("KEYS[2]", "KEYS[1]")
 
 
 class Node:
-    """All parts of one run. Workers are started with the `jobs` in turn."""
+    """The server, workers, sender and watcher of one run, and the attacks on them. Workers are started with the `jobs`
+    in turn.
+    """
 
     def __init__(
         self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, sender_url: str

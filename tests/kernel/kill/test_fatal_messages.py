@@ -1,5 +1,5 @@
-"""A message or effect that ends the process on every start is given up after three attempts; one that was merely in
-progress at a kill -9 is never given up.
+"""A message, timer or effect that ends the process on every start is given up after three attempts; one that was merely
+in progress at a kill -9 is never given up.
 """
 
 import multiprocessing

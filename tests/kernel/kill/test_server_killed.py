@@ -1,4 +1,4 @@
-"""Kills of a redis-server that keeps all acknowledged writes, and of one that loses those of its last second."""
+"""Kills of a redis-server that keeps all acknowledged writes, and of one that loses the latest of them."""
 
 import random
 

@@ -65,7 +65,9 @@ class Watcher:
         self._store.close()
 
     def has_room(self, sent: int, window: int = 400) -> bool:
-        """Whether fewer than `window` of the `sent` commands are waiting. If not, waits briefly for that to change."""
+        """Return whether fewer than `window` of the `sent` commands are waiting to be consumed. If there are more, wait
+        up to a tenth of a second for that to change.
+        """
         with self._changed:
             return self._changed.wait_for(lambda: sent - self.counts[ADDED] < window, timeout=0.1)
 

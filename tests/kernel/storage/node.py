@@ -42,7 +42,7 @@ def take(store: Store, shard: Shard, process: str = "p") -> str:
 
 
 def fitting(store: Store, token: str, count: int = 1, *, step_id: str = "s", **changes: object) -> Step:
-    """Return a step of `count` events that fits the current state of the shard."""
+    """Return a step of `count` events that fits the current state of the shard, except for the fields in `changes`."""
     head = store.heads([SHARD])[SHARD]
     cursors = {
         "log_cursor": head.log_cursor,

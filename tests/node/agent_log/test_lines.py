@@ -34,7 +34,7 @@ def notice(lost: int) -> str:
 
 @contextmanager
 def pointed_at(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """Redirect the stream's output to `descriptor`."""
+    """Redirect the stream's output to `descriptor` while the block runs."""
     before = os.dup(stream.fileno())
     os.dup2(descriptor, stream.fileno())
     try:

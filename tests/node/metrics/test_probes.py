@@ -80,7 +80,7 @@ def test_the_page_equals_the_output_of_prometheus_client() -> None:
 
 
 def shown(metrics: Metrics) -> list[float]:
-    """Return the values of the outcome counters and duration histograms on the page."""
+    """Return the values of the outcome counters and duration histograms on the page, without the buckets."""
     return [value for _, _, value in samples(metrics.probes.page({}).body, "prober_")]
 
 

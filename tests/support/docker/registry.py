@@ -73,8 +73,8 @@ class PrivateRegistry(ServerProcess):
             super().kill9()
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
-        """Push an image with busybox and unique content. If the engine already has an image with this name, that image
-        keeps the name.
+        """Push an image with busybox and unique content, and remove it from the engine. If the engine already had an
+        image with this name, that image keeps the name.
         """
         api = self._engine.api()
         repository = f"{self.address}/{path}"
@@ -116,7 +116,7 @@ def forget(engine: PrivateDocker, address: str) -> None:
 
 
 def unique_root() -> bytes:
-    """Return the root file system of busybox with a unique file."""
+    """Return the root file system of busybox with a unique file, as a tar archive."""
     buffer = io.BytesIO(busybox.build())
     with tarfile.open(fileobj=buffer, mode="a") as archive:
         # Incompressible, so that there is something to pull.
@@ -129,7 +129,7 @@ def unique_root() -> bytes:
 
 @contextmanager
 def private_registry(engine: PrivateDocker, folder: Path, *, private: bool = False) -> Iterator[PrivateRegistry]:
-    """Run a registry while the block runs."""
+    """Run a registry while the block runs, then untag its images in the engine."""
     registry = PrivateRegistry(engine, folder, private=private)
     try:
         registry.start()

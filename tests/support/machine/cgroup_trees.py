@@ -88,7 +88,7 @@ class CgroupTrees:
                 )
 
     def busy(self, path: str, *, cpu: int, memory: int = 900) -> None:
-        """Set the usage so far: `cpu` in nanoseconds, `memory` in bytes."""
+        """Set the usage of a cgroup so far: `cpu` in nanoseconds, `memory` in bytes."""
         below = path.lstrip("/")
         if self.kind == "v2":
             write(self.tree / "unified" / below / "cpu.stat", _v2_cpu(cpu))

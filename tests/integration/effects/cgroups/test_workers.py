@@ -218,7 +218,7 @@ def machine(tmp_path: Path) -> Iterator[World]:
 
 
 def test_on_this_machines_cgroups_a_kill_at_any_point_leaves_nothing(machine: World) -> None:
-    """Two trees alternate, so that pods of each class are added and removed."""
+    """Two trees alternate, so that a Burstable and a BestEffort pod are added and removed repeatedly."""
     tree = machine.cgroups.tree("cgroupfs")
     assert tree is not None
     pods = {0: need("Guaranteed", cpu=700), 1: need("Burstable"), 2: need("BestEffort")}

@@ -158,7 +158,7 @@ def test_a_noticed_container_is_inspected_once() -> None:
 
 
 class _Stuck(FakeRuntime):
-    """A runtime in which inspects of one container hang until they are released."""
+    """A runtime in which inspects of one container hang until they are released, and are then refused."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)

@@ -14,7 +14,7 @@ from tests.support.scratch import wait_until
 SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())
 AT_SCRATCH = VolumeMount(name="scratch", mount_path="/scratch")
 HOUR = 3_600_000
-"""In milliseconds. A wait that takes this long is a hang."""
+"""An hour in milliseconds: a wait that takes this long is a hang."""
 
 
 def now() -> int:

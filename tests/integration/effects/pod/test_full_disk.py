@@ -1,4 +1,4 @@
-"""An engine whose disk is full: pods report its message, and start once there is space again."""
+"""An engine whose disk is full: starts are refused with its message, and succeed once there is space again."""
 
 from collections.abc import Iterator
 from io import RawIOBase

@@ -68,7 +68,7 @@ def prepared(world: World, container_id: str, script: str) -> str:
 
 
 def runs_of(world: World, container_id: str) -> int:
-    """Return how many times the hook's first line has been run."""
+    """Return how many times the hook has begun: its first line appends a line to the file /runs."""
     counted = world.runtime.create_exec(container_id, (SHELL, "-c", "cat /runs 2>/dev/null | wc -l"))
     return int(world.runtime.run_exec(counted, HANG_SECONDS).output)
 
