@@ -205,7 +205,9 @@ def test_a_cancelled_attempt_ends_immediately(probes: Probes, serve: Serve) -> N
 
 
 class TenSecondSteps:
-    """A clock that advances by ten seconds at each reading, so that no call is given a time-out that is too short."""
+    """A clock that advances by ten seconds at each reading: the retries end after a few calls, although each call has a
+    time-out of ten seconds or more.
+    """
 
     def __init__(self) -> None:
         self._readings = itertools.count(0, 10)

@@ -55,7 +55,9 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid:
 
 
 def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked() -> None:
-    """The machine's processes were suspended, the server's clock was not: they must check ownership before they act."""
+    """The machine's processes were suspended, but not the server's clock: the processes must check ownership before
+    they act.
+    """
     clock = ManualClock()
     lease = Lease(SlowStore(clock), "p", "", ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)
@@ -70,7 +72,7 @@ def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_check
 
 
 def test_the_leases_clock_includes_the_time_of_a_suspension() -> None:
-    """Runs in a time namespace in which the machine was suspended for 5000 s since boot."""
+    """Runs in a time namespace in which the machine seems to have been suspended for 5000 s since boot."""
     code = (
         "import time; from chronolet.kernel.ownership.lease import seconds_since_boot;"
         " print(seconds_since_boot() - time.monotonic())"

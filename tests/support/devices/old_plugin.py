@@ -3,7 +3,7 @@
 Input: a folder. Output: the plugin's lines. It imports nothing from the product. Unlike the sample plugin, it does what
 plugins did in 2018: its interface is the first v1beta1, without options, preferences, topology or any later addition;
 its authority is a path, as in Go programs; it notices a new kubelet.sock through inotify and immediately serves and
-registers, unless there is a file DEPRECATION; it exits if it cannot register.
+registers; it exits if it cannot register, or if there is a file DEPRECATION.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Over:
 
 
 class ScriptedAttempts:
-    """The part of a prober that makes attempts."""
+    """The part of a prober that makes attempts, with scripted readings."""
 
     @abstractmethod
     def soon(self, action: Callable[[], object]) -> None:
