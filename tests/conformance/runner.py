@@ -78,7 +78,7 @@ def problems(subsystem: str, case: Case) -> Sequence[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the named files, or all copies under `vectors` if none is named, and return the exit status."""
+    """Run the named vector files, or all those in the folder `vectors` if none is named; return the exit status."""
     passed = failed = 0
     unreadable: list[NotVectors] = []
     for path in [Path(one) for one in arguments] or sorted(VECTORS.glob("*.json")):

@@ -73,7 +73,7 @@ FULL = Values(cpu_shares=512, cpu_quota_us=50_000, cpu_period_us=100_000, memory
 
 
 def settle(tree: CgroupTree, cgroup: Cgroup) -> int:
-    """Take all missing steps; return their number."""
+    """Take all steps that the cgroup still needs; return their number."""
     steps = tree.missing(cgroup)
     for step in steps:
         tree.take(step)

@@ -145,7 +145,7 @@ def _amount_of(reference: Mapping[str, str], view: PodView) -> str:
 
 
 def _ports(value: list[Mapping[str, Any]], view: PodView) -> Compared:
-    """Check that the ports with a host port are published, and no others."""
+    """Check that, of these ports, exactly those with a host port are published."""
     bindings = view.sandbox["HostConfig"]["PortBindings"] or {}
     wanted = {
         f"{one['containerPort']}/{one.get('protocol', 'TCP').lower()}": str(one["hostPort"])
@@ -167,7 +167,9 @@ def _targets(view: PodView) -> list[str]:
 
 
 def _wanted(mount: Mapping[str, Any], view: PodView) -> tuple[str, bool]:
-    """Return the mount's source, and whether the mount is read-only; files written by the agent always are."""
+    """Return the mount's source, `the pod's own` unless that is a hostPath, and whether the mount is read-only; a
+    downwardAPI volume always is.
+    """
     volume = next(one for one in view.manifest["spec"]["volumes"] if one["name"] == mount["name"])
     source = str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
     return source, mount.get("readOnly", False) or "downwardAPI" in volume

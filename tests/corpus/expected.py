@@ -1,7 +1,8 @@
 """The expected result of each manifest of the corpus, written by hand.
 
-Input: nothing. Output: EXPECTED, file -> `Refused` or `Accepted`. Next: `test_reading` compares the readers with it,
-`test_running` a real node; `page` prints it. When a field becomes honoured, its entries here must change.
+Input: nothing. Output: EXPECTED, file -> `Refused` or `Accepted`. Next: `test_reading` compares it with the results of
+the readers, `test_running` compares it with those of a real node, and `page` prints it. When a field becomes honoured,
+its entries here must change.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest is accepted. `warns`, `blocks`: the paths of its findings. `ends`: the outcomes of containers by
     name; `else_`: the outcome of all other containers. `rejected`: the reason why the node does not admit the pod.
+    `note`: an explanation for the page.
     """
 
     warns: tuple[str, ...] = ()
@@ -68,7 +70,9 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def outcome_of(self, container: str) -> ContainerOutcome:
-        """Return the container's expected outcome. A blocked container waits, and its message names the field."""
+        """Return the container's expected outcome. If the pod has blocking findings, a container that would run waits
+        with the reason CONFIG_ERROR instead.
+        """
         found = self.ends.get(container, self.else_)
         return ContainerOutcome(reason=CONFIG_ERROR) if self.blocks and found == RUNS else found
 

@@ -28,7 +28,9 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields() -> tuple[Field, ...]:
-    """Return all fields. A struct with a single verdict counts as one field; an honoured struct is expanded."""
+    """Return all fields. A struct, list of structs or map is expanded if it is honoured or if each of its nested fields
+    is reported separately; otherwise it counts as one field.
+    """
     return tuple(_inside(Pod, "", "", HONOURED))
 
 

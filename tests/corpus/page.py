@@ -109,7 +109,9 @@ def verdict_text(one: Field) -> str:
 
 
 def honoured_values(one: Field) -> list[str]:
-    """Return the values without a finding: those that the table names, and the default."""
+    """Return the values without a finding: those that the table names, and the default. Empty values and `false` are
+    omitted.
+    """
     given = (one.default, *one.verdict.unless)
     shown = {_shown(value) for value in given if value is not None and value not in ("", (), {}, [])}
     # `false` requests nothing, so it is not worth mentioning.

@@ -96,6 +96,6 @@ def slug_of(heading: Token) -> str:
 
 
 def pages() -> list[Path]:
-    """Return every Markdown file in the repository."""
+    """Return every Markdown file in the repository's root folder and below FOLDERS."""
     below = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))
     return sorted((*ROOT.glob("*.md"), *below))

@@ -112,7 +112,7 @@ def claim_phase(state: Devices) -> str:
 
 # -- probes ------------------------------------------------------------------------------------------------------
 def probe_states(phase: str) -> Iterator[ProbeState]:
-    """Yield the state of a liveness probe and the state of a startup probe."""
+    """Yield the states of a liveness probe and of a startup probe in this phase; for NOTHING, only the empty state."""
     if phase == NOTHING:
         yield ProbeState()
         return

@@ -130,7 +130,9 @@ class AgentProcess:
 
     @contextmanager
     def paused_when(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
-        """Pause the agent at a point where the condition holds for everything that it has written."""
+        """Pause the agent during the block, which begins at a point where the condition holds for everything that the
+        agent has written.
+        """
         while True:
             self.journal.wait_for(what, condition)
             with stopped([self.pid]):
@@ -154,7 +156,7 @@ class AgentProcess:
         return self._log.read_text()
 
     def wait_for_log(self, text: str) -> str:
-        """Wait for a line of the agent's own log that contains the text; return the first one."""
+        """Wait until a line of the agent's own log contains the text; return the first such line."""
         try:
             scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}")
         except TimeoutError as error:

@@ -41,8 +41,9 @@ def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
 def in_back_off(
     node: Node, name: str, container: str, ready: Callable[[], None] = lambda: None
 ) -> Iterator[pod.RestartScheduled]:
-    """Crash a container that has crashed before, once `ready` returns, and pause the agent during the back-off. If the
-    back-off ends before the agent is paused, crash the container again with a longer one.
+    """Crash a container that has crashed before, once `ready` returns, and pause the agent during the block, while the
+    container is in back-off. If the back-off ends before the agent is paused, crash the container again with a longer
+    one.
     """
     while True:
         ready()

@@ -132,7 +132,7 @@ class Node(AgentProcess):
     # -- pods by the log -------------------------------------------------------------------------------------------
 
     def wait_for_status(self, pod: str, state: str, seconds: float = 30) -> None:
-        """Wait until a container of the pod has this state: `running`, or the reason why it waits or has ended."""
+        """Wait until an app container of the pod has this state: `running`, or the reason why it waits or has ended."""
         what = f"{pod} {state}; now {self.container_states(pod)}"
         self.journal.wait_for(what, lambda: state in self.container_states(pod), seconds)
 
@@ -149,12 +149,12 @@ class Node(AgentProcess):
         return summarized({**plain(state.manifest), "status": plain_status(state)}).status
 
     def container_states(self, pod: str) -> list[str]:
-        """Return for each container `running`, or the reason why it waits or has ended."""
+        """Return for each app container `running`, or the reason why it waits or has ended."""
         status = self.journal.status(f"default/{pod}")
         return [_state_text(one.state) for one in status.container_statuses] if status else []
 
     def restarts(self, pod: str) -> list[int | None]:
-        """Return the restart count of each container."""
+        """Return the restart count of each app container."""
         status = self.journal.status(f"default/{pod}")
         return [one.restart_count for one in status.container_statuses] if status else []
 
@@ -166,7 +166,7 @@ class Node(AgentProcess):
         self.journal.wait_for(f"{pods} running", lambda: all(map(self.all_run, pods)))
 
     def all_run(self, pod: str) -> bool:
-        """Return whether all containers of the pod are running."""
+        """Return whether all app containers of the pod are running."""
         return set(self.container_states(pod)) == {"running"}
 
     def wait_until_gone(self, pod: str) -> None:
@@ -175,7 +175,9 @@ class Node(AgentProcess):
     # -- pods by Docker --------------------------------------------------------------------------------------------
 
     def running(self, pod: str) -> dict[str, Any]:
-        """Return Docker's inspect results of a pod's running containers, by their name in the pod."""
+        """Return Docker's inspect results of a pod's running containers, by their name in the pod; that of the sandbox
+        is POD.
+        """
         chosen = {"label": [f"{labels.NODE}={self.name}", f"{labels.POD_NAME}={pod}"]}
         found: dict[str, Any] = {}
         for one in self.docker.containers(filters=chosen):
@@ -184,7 +186,7 @@ class Node(AgentProcess):
         return found
 
     def started_at(self, *pods: str) -> dict[str, str]:
-        """Return Docker's start time of each running container of these pods, by container id."""
+        """Return Docker's start time of each running container of these pods, including sandboxes, by container id."""
         return {one["Id"]: one["State"]["StartedAt"] for pod in pods for one in self.running(pod).values()}
 
     def kill_process(self, pod: str, container: str) -> None:

@@ -58,7 +58,9 @@ class _Manager:
         return signals.Looked(node="node", policy=self.rules, images=images, looked_before=self.looked_before, **more)
 
     def run(self, step: Case, disk: signals.Disk, *, unused: bool = False) -> image_gc.RunFinished:
-        """Run a collection to its end. Removals fail as the step prescribes."""
+        """Run a collection to its end, and return its last event. `unused`: request the removal of all unused images;
+        otherwise the scan itself starts the run. Removals fail as the step prescribes.
+        """
         now, self.events = _at(step["at_seconds"]), []
         intent = ""
         if unused:
@@ -122,7 +124,9 @@ def _in_milliseconds(expected: Case) -> Case:
 
 
 def _detect(manager: _Manager, step: Case) -> Case:
-    """Handle a scan that starts no run. If its time is unknown, use a time before every known one."""
+    """Handle a scan that starts no run, and return the records of images. If the time of the scan is unknown, use a
+    time before every known one.
+    """
     now = _at(step["at_seconds"])
     manager.handle(manager.scan(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
     return {

@@ -26,7 +26,9 @@ from chronolet_schemas.envelope import Event
 from tests.conformance.outcome import Case, differences
 
 _WORDS = {pleg.ContainerStarted: "started", pleg.ContainerDied: "died", pleg.ContainerRemoved: "removed"}
-"""The events that other kinds act on; an unknown state (`ContainerChanged`) matters only to pleg itself."""
+"""The events that other kinds act on, and their names in the cases. A change to an unknown state (`ContainerChanged`)
+matters only to pleg itself.
+"""
 
 
 def _state_transition(case: Case) -> Iterable[str]:
@@ -90,7 +92,9 @@ def _value(metrics: Metrics, name: str, **labels: str) -> int:
 
 
 def _relist_sequence(case: Case) -> Iterable[str]:
-    """Run the relists with the capacity of the case. The product has only one capacity, that of the kubelet."""
+    """Compare the relists of a case, with its channel capacity in place of the product's, which is always the
+    kubelet's.
+    """
     with mock.patch.object(decider, "MOST_EVENTS", case["given"]["channel_capacity"]):
         yield from _relisted_in_turn(case)
 
@@ -149,7 +153,9 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole expected set as the found value if it contains all events found, otherwise the events found."""
+    """Return the found value of `delivered_are_subset_of` if the case has that expectation: the expected set if it
+    contains all events found, otherwise the events found.
+    """
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]
@@ -157,7 +163,9 @@ def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _Cluster(FakeRuntime):
-    """A runtime with the containers of a step. It records the existing pods whose status was requested."""
+    """A runtime with the containers of a step. It records the uids of the pods whose existing containers were
+    inspected.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,7 +201,9 @@ class _Cluster(FakeRuntime):
 
 
 def _health(case: Case) -> Iterable[str]:
-    """Compare two reports: that of the decider, whose timer runs while listings fail, and that of the health check."""
+    """Compare with the vectors what the decider reports, whose timer runs while listings fail, and what the health
+    check reports.
+    """
     threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
     for number, step in enumerate(case["steps"]):
         now = _FIRST + step["t_seconds"] * 1000
@@ -221,8 +231,8 @@ def _state_at(state: State, message: Any, now: int) -> State:
 def _evented_cache_update(case: Case) -> Iterable[str]:
     """Check whether a status replaces the cached end of a run.
 
-    A later status belongs to the next run and replaces the cached one; an earlier status belongs to the ended run and
-    is ignored.
+    A later status belongs to the next run and replaces the cached one; any other status belongs to the ended run and is
+    ignored.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000

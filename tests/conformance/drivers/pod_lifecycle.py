@@ -124,7 +124,7 @@ def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
 
 
 def _back_off(life: Life, now: int) -> dict[str, Any]:
-    """Return the state of the pod's container at this time."""
+    """Return the back-off of the pod's container at this time, with the keys of the cases."""
     one = life.state.container("app")
     waits = one.phase == "backing_off"
     found: dict[str, Any] = {"in_back_off": waits, "restarts": "container/app" in life.effects}

@@ -76,14 +76,16 @@ def _initialized(case: Case) -> Iterable[str]:
 
 
 def _spec(apps: list[Any], init: list[Any], phase: str) -> Pod:
-    """Return a spec with which a pod can reach this phase."""
+    """Return a manifest with which a pod can reach this phase."""
     policy = "OnFailure" if phase == "Succeeded" else "Always"
     one = manifest(init_containers=tuple(init), restart_policy=policy, active_deadline_seconds=60)
     return replace(one, spec=replace(one.spec, containers=tuple(apps)))
 
 
 def _started(one: Pod, stays: Collection[str] = ()) -> Life:
-    """Start every container in order. An init container succeeds unless `stays` contains its name."""
+    """Start the containers in order. An init container succeeds unless `stays` contains its name; then no later
+    container starts.
+    """
     life = Life().apply(one).sandbox_up()
     for each in life.state.containers:
         if f"container/{each.name}" in life.effects:
@@ -110,8 +112,8 @@ def _failed(one: Any) -> Any:
 
 
 def _only(state: State, named: Collection[str] | None, *others: str) -> State:
-    """Return the state without the containers that have no status in a case; if `named` is None, without the pod
-    itself.
+    """Return the state with only those containers that have a status in a case: `named` and `others`. If `named` is
+    None, return a state without uid and containers: the pod has no status.
     """
     if named is None:
         return replace(state, uid="", containers=())

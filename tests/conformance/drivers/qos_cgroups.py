@@ -72,7 +72,7 @@ def _set(**values: int | None) -> dict[str, Any]:
 
 
 def _exactly(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterable[str]:
-    """Compare the values; a key that is missing from the expectation means that nothing is written."""
+    """Compare all values found; a value that is missing from the expectation must be None."""
     return differences({**dict.fromkeys(found), **expected}, found)
 
 

@@ -67,7 +67,7 @@ class _Server:
 
 
 class _Socket:
-    """A socket that sends nothing; reads return the server's next answer."""
+    """A socket that discards what is sent; reads return the server's next answer."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -117,7 +117,7 @@ class _Node:
         self.now = _T0
 
     def step(self, source: Any, message: Message) -> list[Event]:
-        """Decide and commit one message."""
+        """Decide and commit one message; return its events."""
         turn = self.ledger.begin()
         self.ledger.decide(turn, Input(source, START, (NODE,), message, "", type(message).__name__), self.now)
         self.ledger.committed(turn, Committed(self.ledger.version + 1, Position(self.now, len(turn.records))))
@@ -127,7 +127,7 @@ class _Node:
         self.step("signal", self.kind.batches[kube_events.Recorded](events))
 
     def deliver(self) -> list[Event]:
-        """Run the outstanding effect once, with the kind's own job."""
+        """Run the only outstanding effect once, with the kind's own job; return the events of its result."""
         (effect,) = self.outstanding
         job = self.kind.effects[type(effect)]
         assert isinstance(job, Job)
@@ -149,7 +149,7 @@ class _Node:
 
 
 def sink_retry(case: Case) -> Iterable[str]:
-    """Deliver the last of several similar events, after the earlier ones have been delivered."""
+    """Compare the delivery of the last of several similar events, after the earlier ones have been delivered."""
     given = case["given"]
     with tempfile.NamedTemporaryFile("w", suffix=".token") as token:
         if given["sink_answers"] == ["request_construction_error"]:
@@ -179,7 +179,9 @@ def _similar(count: int) -> Iterator[tuple[Position, kube_events.Recorded]]:
 
 
 def _delivered(node: _Node, shut_down: int | None) -> dict[str, Any]:
-    """Deliver until nothing is outstanding, or the case ends during a pause."""
+    """Deliver, waiting out each pause, until nothing is pending or pause number `shut_down` begins; return the pauses
+    and the outcome.
+    """
     events: list[Event] = []
     pauses: list[Any] = []
     for number in itertools.count(1):

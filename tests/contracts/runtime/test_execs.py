@@ -24,7 +24,7 @@ def known(harness: Harness, exec_id: str) -> ExecState:
 
 
 def started(harness: Harness, exec_id: str) -> None:
-    """Wait until the command is running; the engine may start it only after the time-out."""
+    """Wait until the command is running: if `run_exec` times out, the engine may start the command only after that."""
     wait_until(lambda: harness.runtime.exec_seconds(exec_id) is not None, "the process of an exec")
     assert known(harness, exec_id) == ExecState(running=True)
 

@@ -89,7 +89,7 @@ def hooks(node: Node, name: str, namespace: str = "default") -> dict[tuple[str, 
 
 
 def probes(node: Node, name: str, namespace: str = "default") -> dict[tuple[str, str], Any]:
-    """Return the definition of each probe of one pod, as the prober has it, with all fields, by (container, probe)."""
+    """Return the prober's definition of each probe of one pod, with all fields, by (container, probe)."""
     added = node.journal.events(prober.ProbeAdded, pod=f"{namespace}/{name}")
     return {(one.container, one.probe): _whole(one.definition) for one in added}
 
@@ -200,7 +200,9 @@ class AppliedPods:
         return differences(PodView(self.manifest(name), self.pod(name), self.inspected(name), hooked, probed))
 
     def event_message(self, reason: str, name: str, container: str = "") -> str:
-        """Return the message of the first KubeEvent with `reason` about the pod, or about one of its containers."""
+        """Wait for a KubeEvent with `reason` about the pod or any of its containers, or, if `container` is given, about
+        that app container; return the message of the first one.
+        """
         place = {"field_path": f"spec.containers{{{container}}}"} if container else {}
         event = self.node.journal.wait_for_event(
             kube_events.Recorded, name=name, reason=reason, seconds=PATIENCE, **place

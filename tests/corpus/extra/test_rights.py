@@ -24,12 +24,12 @@ RIGHTS = add_pod("rights", volumes=[{"name": "v", "emptyDir": {}}])
 
 
 def has(name: str, lines: str, **context: Any) -> tuple[str, str]:
-    """Add a container with this security context to a pod without one."""
+    """Add a container with this security context to the pod RIGHTS, which has no security context of its own."""
     return add_container(RIGHTS, script(name, lines, volumeMounts=AT, securityContext=context))
 
 
 def pod_has(name: str, lines: str, pod: Any, **context: Any) -> tuple[str, str]:
-    """Add a pod with a security context and one container."""
+    """Add a pod with the security context `pod`, and with one container that has the security context `context`."""
     return add_container(add_pod(name, securityContext=pod), script("app", lines, securityContext=context))
 
 
@@ -86,7 +86,9 @@ PRIVILEGED = has("privileged", status_of("Seccomp"), privileged=True)
 
 
 def may_have_all_capabilities() -> bool:
-    """Return whether this machine can start a privileged container, for which it must have every capability itself."""
+    """Return whether this process may have CAP_SYS_RESOURCE. A machine without it cannot start a privileged container,
+    which needs every capability.
+    """
     lines = Path("/proc/self/status").read_text().splitlines()
     bounding = next(line for line in lines if line.startswith("CapBnd:"))
     return bool(int(bounding.split()[1], 16) >> _SYS_RESOURCE & 1)

@@ -112,8 +112,8 @@ class World:
         return events
 
     def run(self, mischief: set[int], order: int = 0) -> list[Event]:
-        """Make a whole run. `mischief`: the removals before which the dead container is started from outside. `order`:
-        which of several outstanding removals ends first.
+        """Make a whole run, and return its events. `mischief`: the removals before which the dead container is started
+        from outside. `order`: which of several outstanding removals ends first.
         """
         events = self.send(self.collecting.inventory.scan())
         turn = 0

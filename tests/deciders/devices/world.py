@@ -32,7 +32,7 @@ OPERATIONS = (
 
 class World:
     """A node's decider, with plugins and pods whose actions are chosen by random numbers. A crash loses everything but
-    the log.
+    the log and the snapshot.
 
     `living`: the requests of each existing container, by pod uid. `late`: the answers given so far, which may arrive
     again. `did`: how often each event and each crash occurred.
@@ -164,7 +164,9 @@ class World:
         self.send(signals.PodsListed(as_of=self.now - number % 50, uids=tuple(self.living)))
 
     def _vanish(self, resource: str, uid: str, number: int) -> None:
-        """Remove a pod without an event, and list the remaining pods."""
+        """Remove a pod without an event, crash, and list the remaining pods; check that this frees the devices of the
+        removed pod.
+        """
         before = self.did["DevicesFreed"]
         holds = bool(self.state.of_pod(uid))
         if self.living.pop(uid, None) is not None:
@@ -219,7 +221,7 @@ class World:
         self._fail(resource, uid, number, away=True)
 
     def _late(self, resource: str, uid: str, number: int) -> None:
-        """Send an earlier answer again."""
+        """Send an earlier answer again; check that it changes nothing."""
         if self.late:
             before = self.state
             self.send(self.late[number % len(self.late)])
@@ -253,7 +255,9 @@ class World:
             self._reply(self._answer_to(questions[0], 0))
 
     def settle(self) -> None:
-        """Make all plugins register, list healthy devices and answer; then end every pod."""
+        """Make all plugins register, list healthy devices and answer; check that every claim is granted. Then end every
+        pod; check that nothing is left.
+        """
         for resource in RESOURCES:
             self._register(resource, "", 4)
             self._list(resource, "", 2**16 - 1)

@@ -81,8 +81,8 @@ class World:
         return events
 
     def run(self, mischief: dict[int, int], now: int) -> list[Event]:
-        """Make a whole run. `mischief` maps the number of a removal to an image that a container begins to use before
-        it.
+        """Make a whole run, and return its events. `mischief` maps the number of a removal to an image that a container
+        begins to use before it.
         """
         events = self.send(self.collecting.inventory.scan(with_disk=True), now)
         turn = 0

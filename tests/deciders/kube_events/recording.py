@@ -32,7 +32,7 @@ def several(count: int, *, begin: int = 0) -> list[kube_events.Recorded]:
 
 
 def scene(*sinks: str, **rules: int) -> Scene:
-    """Create a scene on a node with these sinks."""
+    """Create a scene on a node with these sinks; `rules` are the same for each sink."""
     return given(decider(Policy(sinks=dict.fromkeys(sinks, Rules(**rules)))))
 
 

@@ -42,7 +42,9 @@ def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 
 
 
 def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.EffectResult | None:  # noqa: PLR0911 - a table
-    """Return the result of a worker that fails; None for a worker that can only raise."""
+    """Return the result of a worker that fails; None for a worker that can only raise. `made`: of two possible
+    failures, choose the one in which the worker got further, such as a container that started and exited.
+    """
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox() | wanted.FindSandbox():

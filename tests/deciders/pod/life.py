@@ -174,7 +174,7 @@ class Life(Scene):
         )
 
     def end(self) -> Self:
-        """Stop the sandbox and clean up."""
+        """Report that the sandbox is stopped and that the pod is cleaned up."""
         return self.answer("sandbox", signals.SandboxDown, id=self.state.sandbox.id).answer("pod", signals.CleanedUp)
 
 

@@ -76,7 +76,9 @@ NAMES = ("app", "log", "new", "debug", pleg.SANDBOX)
 
 
 def step(life: Life, data: st.DataObject) -> None:
-    """Send one random message to a pod."""
+    """Advance the clock by a random time and send a random message to a pod, unless the message that was drawn is
+    impossible in the pod's state.
+    """
     life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
     uid = data.draw(st.sampled_from(("u1", "u2")))
     what = data.draw(

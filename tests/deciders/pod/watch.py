@@ -51,7 +51,7 @@ class Watched(Life):
                 in_turn(before, self.state, event, self.at)
 
     def _once(self, event: pod.HookEvent) -> None:
-        """Check that each hook of each run is requested once, has at most one exec, and ends once."""
+        """Check that each hook of each run is requested, prepared and ended at most once."""
         seen = (event.id, self.starts[event.id], event.hook, type(event).__name__)
         self.hooks[seen] += 1
         assert self.hooks[seen] == 1, event
@@ -68,7 +68,9 @@ class Watched(Life):
 
 
 def initialised(state: State, started: Container) -> None:
-    """Check that every init container has succeeded, and every sidecar is running, before an app container starts."""
+    """Check that, before the first app container starts, every init container has succeeded and every sidecar is
+    running.
+    """
     here: Any = state.sandbox.id
     ran = [one for one in state.of_kind("app") if one is not started and (one.alive or one.exit)]
     if ran or (started.exit is not None and started.exit.sandbox_id == here):
@@ -81,8 +83,9 @@ def initialised(state: State, started: Container) -> None:
 
 
 def in_turn(before: State, after: State, event: pod.ContainerStopReleased, now: int) -> None:
-    """Check that a sidecar gets its signal only once all containers that started later have ended or its grace period
-    has expired.
+    """Check that a sidecar gets its signal only once all containers that follow it in the pod's order, other than
+    ephemeral ones, have ended, or the deadline of that wait has passed. This does not apply to stops that replace the
+    sidecar in place.
     """
     one = after.container(event.container)
     known = before.container(event.container)

@@ -38,7 +38,7 @@ def unjudged(scene: Scene, count: int, passed: int, at: int) -> Scene:
 
 
 def requested(probe: prober.ProbeName = "Liveness") -> Scene:
-    """Return a scene after three failures while the machine is short of CPU."""
+    """Return a scene after three failures while the machine is short of CPU: a kill has been requested."""
     scene = probing.probed(probe, started=probe != "Startup")
     for at in (2_000, 12_000, 22_000):
         outcome(scene, "failure", at=at, output="no", short_of=("cpu",))
@@ -203,7 +203,7 @@ def test_a_worker_reports_the_first_failure_without_a_shortage() -> None:
 
 
 def hangs(step: int, threshold: int) -> tuple[int, int, int]:
-    """Return when the first probe of a container began and ended, and when its failure was decided, if all its probes
+    """Return when the first probe of a container began and ended, and when the result became failure, if all probes
     time out because of a stall. `step`: the period or the time-out, whichever is longer.
     """
     timeout = 1_000

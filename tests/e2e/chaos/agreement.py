@@ -66,7 +66,10 @@ def _is_death(event: Event) -> TypeGuard[pleg.ContainerDied]:
 
 
 def differences(node: Node) -> list[str]:
-    """Return one line for each container on which the log (`pleg` or `pod`) and Docker differ."""
+    """Return one line for each container whose state in Docker differs from that in the log, in the events of `pleg` or
+    of `pod`; a container may have one line for each of them. If Docker does not answer, return one line that reports
+    this.
+    """
     journal = node.journal
     journal.read()
     before = _by_pleg(journal), _by_pods(journal)

@@ -39,7 +39,9 @@ _KINDS: Mapping[str, dict[str, Any]] = {
 
 
 def _with_hooks(folder: str) -> dict[str, Any]:
-    """Return a pod whose hooks each write a line that identifies the container's run."""
+    """Return the spec of a pod whose container `app` has hooks that each write a line which identifies the container's
+    run; the hooks of the other container sleep.
+    """
     line = "echo {} $HOSTNAME $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"
     hooks = {name: {"exec": {"command": ["/bin/sh", "-c", line.format(name)]}} for name in ("postStart", "preStop")}
     mount = [{"name": "hooks", "mountPath": "/hooks"}]
@@ -55,7 +57,7 @@ SETTLES = ("steady", "deaf", "once", "sidecar", "hooked")
 
 
 class Churn:
-    """Changes pods until it is paused. `fetched` is an image whose pull hangs."""
+    """Changes pods until it is paused. `fetched` is an image for the pods of the additional kind `fetches`."""
 
     def __init__(self, node: Node, seed: int, *, fetched: str = "") -> None:
         self._node = node
@@ -74,7 +76,7 @@ class Churn:
         self._error: BaseException | None = None
 
     def start(self) -> None:
-        """Start pods that may be killed but are never removed; then begin the churn."""
+        """Start the agent and the pods that the churn may kill but never removes; then begin the churn."""
         stay = [f"s{number}" for number in range(STAYING_PODS)]
         for name in stay:
             self._write(name, "steady")
@@ -104,7 +106,9 @@ class Churn:
             raise self._error
 
     def settle(self) -> None:
-        """Pause the churn and keep half of the pods, each of a kind that reaches a final state."""
+        """Pause the churn, remove half of the pods that it changes, and give the other half kinds that reach a final
+        state.
+        """
         self.pause()
         self._remove("f")
         for number in range(PODS):
@@ -141,7 +145,7 @@ class Churn:
             (self._node.folder / f"{name}.yaml").unlink()
 
     def kill(self, count: int) -> int:
-        """Kill up to `count` containers of any kind, including sandboxes; return the number killed."""
+        """Kill up to `count` randomly chosen containers, including sandboxes; return the number killed."""
         processes = sorted(self._node.engine.processes().items())
         chosen = self._random.sample(processes, min(count, len(processes)))
         for _, pids in chosen:

@@ -15,11 +15,11 @@ from tests.support.redis.server import private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KILLED = 3
-"""Number of containers that are killed each time Docker is down."""
+"""Number of containers that are killed during each outage of Docker."""
 
 
 def check_final_state(node: Node, churn: Churn) -> None:
-    """Check that every expected pod is running or completed, and that nothing is left of any other pod."""
+    """Settle the churn; check that each expected pod is running or completed, and that nothing is left of others."""
     churn.settle()
     expected = {f"default/{name}" for name in churn.expected}
 

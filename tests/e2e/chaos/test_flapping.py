@@ -35,7 +35,9 @@ def node_of_own_engine() -> Iterator[Node]:
 
 
 def many_pods(node: Node, count: int) -> int:
-    """Start `count` pods of five containers each; return the number of containers."""
+    """Start the agent and `count` pods of five containers each; wait until all containers are running, and return their
+    number.
+    """
     for number in range(count):
         node.write(f"p{number}.yaml", pod(f"p{number}", *(shell(name) for name in NAMES)))
     node.start()
@@ -55,7 +57,9 @@ def running(node: Node) -> dict[str, str]:
 
 
 def storm(node: Node, engine: PrivateDocker, kills: int) -> int:
-    """Kill each container as soon as the log shows it as running; return the number of containers killed."""
+    """Kill each container as soon as the log shows it as running, until `kills` containers are killed or the time is
+    up; return the number of containers killed.
+    """
     killed: set[str] = set()
     until = time.monotonic() + hang_limit(120)
     while len(killed) < kills and time.monotonic() < until:

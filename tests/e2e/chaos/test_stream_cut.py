@@ -28,8 +28,8 @@ def test_differences_between_log_and_docker_are_found(own_node: Node) -> None:
 
 
 def cut(node: Node, proxy: DockerProxy) -> Fault:
-    """Cut the stream and keep it from being opened again, until the log contains its loss and the agent has tried
-    again.
+    """Cut the stream and prevent it from being opened again. Wait until the log contains the loss and the agent has
+    tried again; return the fault, which the caller lifts.
     """
     node.journal.wait_for("a stream that is followed", lambda: is_followed(node) and proxy.under_way("/events"))
     closed = proxy.drop("/events")

@@ -154,7 +154,9 @@ def latest_late_probe(node: Node, name: str) -> RawResult | None:
 
 
 def wait_for_result(node: Node, name: str, since: float) -> None:
-    """Wait for the stored result of a probe that began after `since`: results are written once a second."""
+    """Wait for the stored result of a probe of this pod that began after `since` (seconds since the epoch): results are
+    written once a second.
+    """
 
     def is_stored() -> bool:
         found = kept_results(node.environ["CHRONOLET_REDIS"], node.name)

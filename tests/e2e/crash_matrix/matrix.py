@@ -54,7 +54,7 @@ class ReferenceRun:
 
     result: RunResult
     points: Sequence[Point]
-    """One point per announcement, identified by its rarest event."""
+    """One point per announcement, identified by its rarest event; only points in `common`."""
     common: frozenset[Point]
     """The points that both recorded runs passed; a step counts as one point for each of its events."""
 
@@ -92,7 +92,7 @@ class Matrix:
         self.verdict.counts["seconds"] += round(time.monotonic() - began)
 
     def _run_all(self, reference: ReferenceRun, plans: Sequence[Plan], concurrent: int) -> list[Plan]:
-        """Run the plans and return those in which nothing was killed."""
+        """Run the plans; return those that completed without a kill."""
         with ThreadPoolExecutor(concurrent) as pool:
             runs = zip(plans, pool.map(self._attempt, plans), strict=True)
             return [plan for plan, result in runs if not self._compare(reference, plan, result)]
@@ -111,7 +111,7 @@ class Matrix:
             self._ports.put(port)
 
     def _compare(self, reference: ReferenceRun, plan: Plan, result: RunResult | str) -> bool:
-        """Compare a run with the reference run; return whether something was killed in it."""
+        """Compare a run with the reference run. Returns False only if the run completed without a kill."""
         verdict, what = self.verdict, _description(plan)
         verdict.counts["runs"] += 1
         if isinstance(result, str):
@@ -141,7 +141,7 @@ def _is_of_pods(point: Point) -> bool:
 
 
 def plans_at(plan: Plan, at: Sequence[Point], target: KillTarget) -> list[Plan]:
-    """Return the plan once for each of these points, with a kill at the point."""
+    """Return the plan once for each of these points, with a kill of `target` at the point."""
     return [msgspec.structs.replace(plan, point=point, target=target) for point in at]
 
 

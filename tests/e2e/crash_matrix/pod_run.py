@@ -250,7 +250,9 @@ class _PodRun:
             (self.folder / "web.json").unlink()
 
     def _command(self, command: Command) -> None:
-        """Send a command until the server accepts it: its request id makes it idempotent."""
+        """Send a command until the server accepts it, and wait for its result. The request id makes repetitions
+        idempotent.
+        """
         shard, name = Shard("manifests"), registry.type_of(type(command))
         data = codec.encode(command)
         self.journal.wait_for_event(kernel.LogStarted)

@@ -20,7 +20,9 @@ from chronolet.pod.planning.ahead import LONGEST_GRACE_SECONDS
 Kind = Literal["web", "full", "probed"]
 
 GRACE_SECONDS = 120
-"""Grace period in seconds: longer than anything that a pod does at its end, so that no container is killed by it."""
+"""Grace period in seconds: longer than anything that a pod does at its end, so that it never expires and no container
+is killed.
+"""
 
 WELL = "well"
 

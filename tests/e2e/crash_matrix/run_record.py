@@ -90,8 +90,10 @@ def creations(lines: Iterable[Line]) -> tuple[int, list[str]]:
 
 
 def of_last_attempt(record: RunRecord) -> RunRecord:
-    """Return the record without sandboxes that could not be started. Their number depends on timing, and so does
-    whether a listing saw their containers and then the removal.
+    """Return the record without what depends on timing: failed sandbox starts; Docker's actions before the last
+    creation of each container; pleg's reports before the last start, or all of them for an attempt that never started;
+    and repetitions of a KubeEvent. How often a sandbox start fails, and whether a listing sees its container before
+    that is removed, varies from run to run.
     """
     sandbox = record.pod["sandbox"]
     failed = [number for number, text in enumerate(sandbox) if text.startswith(pod.SandboxStartFailed.__name__)]

@@ -35,7 +35,7 @@ def farm() -> Iterator[AgentFarm]:
 
 
 def recorded(agents: AgentFarm, engine: PrivateDocker) -> list[Point]:
-    """Return the crash points that two runs without a kill both passed."""
+    """Return the crash points about devices that two runs without a kill both passed."""
     runs = [run_devices(agents, engine, f"last-{next(_numbers)}") for _ in range(2)]
     common = points.reached_by_all([one.names for one in runs])
     return [one for one in of_devices(points.all_points(runs[0].names)) if one in common]

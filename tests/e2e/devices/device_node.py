@@ -70,7 +70,7 @@ def requesting(resource: str, count: int, script: str = STAYS, name: str = "app"
 
 
 def granted_devices(node: Node, resource: str) -> dict[str, tuple[str, ...]]:
-    """Return the granted devices of a resource according to the log: pod -> ids."""
+    """Return the devices of a resource that existing pods were granted, according to the log: pod -> ids."""
     granted = node.journal.events(pods.DevicesGranted)
     living = {state.uid for state in node.journal.pods.values()}
     return {one.pod: one.devices[resource] for one in granted if one.uid in living and resource in one.devices}

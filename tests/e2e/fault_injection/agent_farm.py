@@ -78,7 +78,7 @@ class AgentFarm:
         self._reader.start()
 
     def start(self, job: AgentJob) -> Agent:
-        """Fork one more agent."""
+        """Fork one more agent and return it."""
         assert self._server.stdin is not None
         with self._request_lock:
             self._server.stdin.write(msgspec.json.encode(job) + b"\n")

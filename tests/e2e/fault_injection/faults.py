@@ -56,7 +56,7 @@ class Killer:
 
 
 def cancel_kill(marker: Path) -> bool:
-    """Cancel the kill. Returns False if the kill has happened or is about to happen."""
+    """Cancel the kill. Returns False if the kill has happened, is about to happen, or was already cancelled."""
     return _write_first(marker, _CANCELLED)
 
 

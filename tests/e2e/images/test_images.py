@@ -52,7 +52,7 @@ def secret(registry: PrivateRegistry, name: str, auth: str = AUTH) -> dict[str, 
 
 
 def pull_error(node: Node, name: str, reason: str = "ErrImagePull") -> str:
-    """Return the error message of the pod's image."""
+    """Wait until the pod's image fails with `reason`; return the error message."""
     return node.journal.wait_for_event(pods.ImageFailed, pod=f"default/{name}", reason=reason).message
 
 
@@ -194,7 +194,9 @@ def test_a_pull_secret_gives_access_and_stays_hidden(
 
 
 def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
-    """Check that only the files that are meant for the Secret contain it."""
+    """Check that the password, the encoded credentials and `data` occur in no file, except in the folders `secrets` and
+    `manifests` and in private.yaml, and in no running container's inspect.
+    """
     for hidden in (PASSWORD, AUTH, data):
         for path in (*server.folder.rglob("*"),):
             if path.is_file() and path.parent.name not in ("secrets", "manifests") and path.name != "private.yaml":

@@ -20,7 +20,7 @@ ID = re.compile("[0-9a-f]{64}")
 
 @pytest.fixture(autouse=True)
 def other_pod(node: Node) -> Iterator[None]:
-    """Check that a running pod is not touched. Tests also start another pod while one fails."""
+    """Run a healthy pod during the test; check that none of its containers is restarted and that the agent survives."""
     node.write("other.yaml", a_pod("other"))
     node.wait_until_running("other")
     before = node.started_at("other")
@@ -144,7 +144,7 @@ def of_pod(node: Node, uid: str) -> list[dict[str, Any]]:
 
 
 def endpoints(node: Node) -> list[str]:
-    """Return the names of all endpoints in the network."""
+    """Return the names of all endpoints in Docker's network `bridge`."""
     return [one["Name"] for one in node.docker.inspect_network("bridge")["Containers"].values()]
 
 

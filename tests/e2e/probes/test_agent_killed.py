@@ -125,7 +125,7 @@ def test_ready_and_started_survive_kills_of_agent_and_redis(own_node: Node, redi
 
 
 def commands(node: Node, name: str) -> set[int]:
-    """Return the pids of the probe's commands in the pod's container."""
+    """Return the pids of the probe's commands (`sleep 1000`) in the pod's container."""
     main = node.running(name)["app"]["State"]["Pid"]
     here = Path(f"/proc/{main}/ns/pid").readlink()
     found = set()
@@ -180,7 +180,9 @@ class ProbedByTwo:
         return [line for line in self.node.journal.lines if isinstance(line.event, kind)]
 
     def wait_for_takeover(self, since: float) -> int:
-        """Wait until all shards are taken over; return the number of the last takeover's position."""
+        """Wait until each of the four shards has been taken over since `since` (seconds since the epoch); return `n` of
+        the last takeover's position.
+        """
         self.node.journal.wait_for("the takeover of all shards", lambda: len(self._taken(since)) == 4)
         return max(line.entry.position.n for line in self.takeovers(since))
 

@@ -1,7 +1,7 @@
 """Maps the kinds of case in devices.json to their drivers.
 
-They run the decider of devices and its helpers. Signals and events take the place of plugins, requests and restarts of
-the agent.
+The drivers run the decider of devices and its helpers. Signals and events take the place of plugins, requests and
+restarts of the agent.
 """
 
 from tests.conformance.drivers.devices import allocation, capacity, checkpoint, choice, status

@@ -124,8 +124,8 @@ _RELATIONS = {
 
 
 def _recorded_device_checks(case: Case) -> Iterable[str]:
-    """Check the request of a container whose devices are already recorded, or of a container that an agent with a new
-    log found running.
+    """Compare the result of a request by a container whose devices may already be recorded, or by a container that an
+    agent with a new log found running.
     """
     given = case["given"]
     node, recorded = Node(), given["recorded"]

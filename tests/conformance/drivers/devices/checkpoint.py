@@ -16,7 +16,9 @@ from tests.conformance.outcome import Case, differences
 
 
 def _checkpoint(case: Case) -> Iterable[str]:
-    """Compare what survives a restart, in the form of the kubelet's checkpoint file."""
+    """Compare what is known after a restart: allocations, as in the kubelet's checkpoint file, and resources. With
+    `new_request` in the case, compare the result of a request after the restart instead.
+    """
     given = case["given"]
     node = Node()
     for name, ids in given.get("registered_healthy", {RESOURCE: ["d1"]}).items():

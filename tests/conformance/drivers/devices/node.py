@@ -69,7 +69,7 @@ class Node:
         return None
 
     def list_devices(self, resource: str, listed: Iterable[devices.DeviceInfo]) -> None:
-        """Send a device list from the plugin, which registers first if necessary."""
+        """Send a device list from the resource's plugin, which registers first if necessary."""
         known = self.state.resources.get(resource)
         if known is None or not known.has_plugin:
             self.register(resource)
@@ -77,7 +77,7 @@ class Node:
         self.handle(signals.DevicesListing(resource=resource, generation=generation, devices=tuple(listed)))
 
     def register(self, resource: str, version: str = SUPPORTED_VERSION) -> list[Event]:
-        """Register the plugin, and return the events that follow."""
+        """Register a plugin for the resource; return the events that follow."""
         return self.handle(
             signals.PluginRegistering(
                 resource=resource, versions=(version,), endpoint="p.sock", folder=FOLDER, options=self.options
@@ -98,7 +98,7 @@ class Node:
     def request(
         self, uid: str, container: str, resources: Mapping[str, int], role: str = "app", **more: Any
     ) -> list[Event]:
-        """Request devices for a container, and return the events that follow."""
+        """Request devices for a container; return the events that follow. `more`: further fields of the request."""
         return self.handle(
             pod.DevicesRequested(
                 pod=f"default/{uid}",
@@ -136,7 +136,7 @@ class Node:
             self.state = self.decider.evolve(self.state, one) or self.decider.initial
 
     def advance_to(self, seconds: int) -> None:
-        """Advance the clock and handle the timers that become due."""
+        """Set the clock to `seconds`, and handle the timers that are due by then."""
         self.now = seconds * 1000
         while (due := self.decider.due(self.state)) is not None and due <= self.now:
             self.handle(Due(at=due))

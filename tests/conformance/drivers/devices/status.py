@@ -42,7 +42,7 @@ def _run_container_options(case: Case) -> Iterable[str]:
 
 
 def _allocated_resource_status(case: Case) -> Iterable[str]:
-    """Compare the pod's status in /pods."""
+    """Compare the health of a container's devices, as shown by the pod's status in /pods."""
     given = case["given"]
     node = Node()
     node.list_devices(RESOURCE, device_infos([{"id": name, "health": word} for name, word in given["health"].items()]))

@@ -94,7 +94,9 @@ class Ticks:
         return events
 
     def _of_pod(self, step: Case) -> Iterator[Message]:
-        """Yield the pod's messages about a step; none for a container without a status."""
+        """Yield the pod's messages about a step. If the pod has finished, it withdraws the probe; otherwise there are
+        no messages unless pod and container have a status.
+        """
         container, phase = step["container"], step["pod_phase"]
         if phase in ("Failed", "Succeeded"):
             yield pod.ProbingWithdrawn(probe=self._probe, **_container_fields(container))
@@ -317,7 +319,9 @@ def _probe_spec(case: Case) -> Iterable[str]:
 
 
 def _target(given: Case, action: HTTPGetAction) -> Target | str:
-    """Return the worker's target, which the pod resolves from the spec."""
+    """Return the target that the worker gets for an HTTP probe, with the port resolved by the pod; a text if the
+    definition is wrong.
+    """
     ports = [ContainerPort(name=one["name"], container_port=one["container_port"]) for one in given["ports"]]
     probe = probing.resolved(Container(ports=tuple(ports)), Probe(http_get=action))
     return target(probe, container_id="k0", ip=given.get("pod_ip", "10.0.0.5"))

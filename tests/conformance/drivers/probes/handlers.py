@@ -57,7 +57,9 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
 
 
 def _probed(probed: Target, case: Case, runtime: FakeRuntime | None = None) -> Reading:
-    """Return the reading within the case's time-out; a case without a time-out may set `patience_seconds`."""
+    """Probe once and return the reading. The time-out is the case's, divided by `_SHORTER`; for a case without one, it
+    is `patience_seconds`, or else HANG_SECONDS.
+    """
     given = case["given"]
     patience = case.get("patience_seconds", HANG_SECONDS)
     seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else patience
@@ -181,7 +183,7 @@ class _ClosesWithAnError(socket.socket):
 
 
 class _Sockets:
-    """Replaces the module `socket` in the product's `dial`."""
+    """Replaces the module `socket` in the product's `dial`. With `fail_to_close`, its sockets fail to close."""
 
     def __init__(self, *, fail_to_close: bool) -> None:
         self.socket = _ClosesWithAnError if fail_to_close else socket.socket
@@ -249,7 +251,9 @@ def _exec_probe(case: Case) -> Iterable[str]:
 
 
 def _handler_retries(case: Case) -> Iterable[str]:
-    """Compare the attempts of a ProbeWorker, and the decision about the outcome that it sends."""
+    """Compare the number of attempts of a ProbeWorker, and the decision about the outcome that it sends, with and
+    without overload protection.
+    """
     given = case["given"]
     assert given["max_attempts"] == MOST_ATTEMPTS, "the product has one limit"
     found: list[str] = []

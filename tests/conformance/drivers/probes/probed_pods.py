@@ -43,7 +43,7 @@ class Probes:
                 self.states[key] = state
 
     def workers(self) -> Iterator[State]:
-        """Yield the states of the probes that are running or waiting for a startup probe."""
+        """Yield the states of the probes whose container is running and must be probed."""
         return (state for state in self.states.values() if state.running)
 
 
@@ -80,7 +80,9 @@ class ProbedPod:
         return {f"{self.uid}/{one.container}/{one.probe.lower()}" for one in self._probes.workers()}
 
     def _settle(self) -> None:
-        """Answer the pod's effects until none is outstanding."""
+        """Answer the pod's effects until none is outstanding. Init containers, but not sidecars, exit with 0 as soon as
+        they have started.
+        """
         self._hear()
         while effects := list(self._life.effects.values()):
             effect = effects[0]

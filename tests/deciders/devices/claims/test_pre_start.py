@@ -7,13 +7,13 @@ from tests.deciders.devices.scene import FOLDER, GPU, NIC, Devices
 
 
 def with_pre_start(scene: Devices) -> Devices:
-    """Create a container whose plugin requires PreStartContainer."""
+    """Allocate a device to a container. The plugin requires PreStartContainer."""
     scene.registers(options=devices.PluginOptions(pre_start_required=True)).lists("a", "b")
     return scene.asks({GPU: 1}).allocates()
 
 
 def answers_pre_start(scene: Devices, error: str = "") -> Devices:
-    """Make the plugins answer the notification."""
+    """Make the plugins answer PreStartContainer; `error` is empty if all of them succeed."""
     effect = scene.effects["start/u1/app"]
     scene.when(signals.PreStartAnswered(subject=effect.subject, intent=effect.intent, error=error))
     return scene

@@ -57,7 +57,7 @@ class Admitted(Life):
         return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
 
     def when_sandbox_dies(self) -> Self:
-        """Report that the sandbox died, then that its container was stopped."""
+        """Report that the sandbox died, then that the container `app` was stopped."""
         self.when(
             pleg.ContainerDied(
                 pod=POD,

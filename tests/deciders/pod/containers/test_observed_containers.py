@@ -238,7 +238,9 @@ def test_a_running_container_of_another_attempt_is_stopped() -> None:
 
 
 def test_a_running_container_of_the_next_attempt_is_left_to_its_start() -> None:
-    """A log that has lost its end, or all of its entries, does not know the container."""
+    """If the newest log entries, or all of them, were lost, a running container may be missing from the log; its start
+    finds it.
+    """
     life = Life().apply(manifest()).runs("app-0")
     life.then()
     life.sandbox_up().runs("app-0").then()
@@ -252,7 +254,7 @@ def test_a_running_container_of_the_next_attempt_is_left_to_its_start() -> None:
 
 
 def test_a_half_restored_container_is_left_to_its_start() -> None:
-    """The engine was killed while it started the container, and does not know when it started."""
+    """The engine was killed while it started the container, and does not know the container's start time."""
     life = starting()
     life.when(pleg.ContainerStarted(pod=POD, uid="u1", container="app", attempt=0, id="app-0", started_at=0)).then()
     assert set(life.effects) == {"container/app"}

@@ -101,7 +101,9 @@ def test_the_back_off_counts_from_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_the_back_off_counts_from_now_if_the_runtimes_clock_differs(hours: int) -> None:
-    """The kernel's time does not go back with the machine's clock, so the runtime's time can be hours behind it."""
+    """The kernel's time does not go back with the machine's clock, so the runtime's time can be hours behind it. A
+    runtime whose time is ahead is treated the same.
+    """
     life = running().dies().start().dies().wake().start()
     one = life.state.container("app")
     life.when(
