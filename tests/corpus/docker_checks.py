@@ -91,7 +91,7 @@ def _host(name: str) -> Check:
 
 
 def _namespace(mode: str) -> Check:
-    """Check that the sandbox uses the node's namespace if, and only if, the field says so."""
+    """Check that the sandbox uses the node's namespace if the field is true, and not otherwise."""
     return lambda value, view: Compared("host" if value else None, view.sandbox["HostConfig"][mode] or None)
 
 

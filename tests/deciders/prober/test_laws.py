@@ -26,7 +26,7 @@ THRESHOLDS = st.integers(min_value=1, max_value=4)
 
 
 class _Loop:
-    """The counting that the kubelet's worker does in doProbe."""
+    """A model of how the kubelet's worker counts outcomes in doProbe."""
 
     def __init__(self, probe: prober.ProbeName, definition: Probe) -> None:
         self._probe = probe

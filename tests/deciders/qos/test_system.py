@@ -10,7 +10,7 @@ from chronolet_schemas.qos import System
 
 
 class Machine:
-    """A host with some of its files."""
+    """A fake host that has only the given files."""
 
     def __init__(self, **files: str) -> None:
         self.files = files

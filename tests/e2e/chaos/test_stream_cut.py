@@ -29,7 +29,7 @@ def test_differences_between_log_and_docker_are_found(own_node: Node) -> None:
 
 def cut(node: Node, proxy: DockerProxy) -> Fault:
     """Cut the stream and prevent it from being opened again. Wait until the log contains the loss and the agent has
-    tried again; return the fault, which the caller lifts.
+    tried again; return the fault, which lasts until the caller lifts it.
     """
     node.journal.wait_for("a stream that is followed", lambda: is_followed(node) and proxy.under_way("/events"))
     closed = proxy.drop("/events")

@@ -1,5 +1,5 @@
 """Collecting dead containers and logs on a real engine: what is in use or foreign is kept, the run removes what the
-plan lists, and a kill in the middle of a run changes nothing.
+plan lists, and a kill in the middle of a run does not change the result.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Collecting images on a real engine with a small separate disk: in the right order, and never an image that is in use,
-pinned or young; the run removes what the plan lists, and a kill in the middle changes nothing.
+pinned or young; the run removes what the plan lists, and a kill in the middle does not change the result.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
 STALL_SECONDS = 1.8
-"""Seconds of a pause that is longer than the delay of a late probe, but shorter than the lease: without a lease no
+"""Seconds of a pause: long enough for a probe to count as late, but shorter than the lease, because without a lease no
 probe runs, so none is late.
 """
 LATE_MILLISECONDS = 1_000

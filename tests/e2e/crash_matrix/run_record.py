@@ -63,7 +63,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Reports of pleg by container and attempt."""
     manifests: list[str]
     kernel_events: list[str]
-    """Events of the kernel about something lost, refused or restarted."""
+    """Events of the kernel, except LogStarted, ShardTakenOver, and reports that an effect of the keeper is failing."""
     docker: dict[str, list[str]]
     """Docker's actions by container name."""
     signals: list[str]
