@@ -46,7 +46,7 @@ def main() -> None:
 
 def loaded(name: str, on_demand: Sequence[str] = (), hidden: Sequence[str] = _HIDDEN) -> Any:
     """Import a module. Packages in `on_demand` run their `__init__` code only when a name from it is needed.
-    Packages in `hidden` cannot be imported.
+    Packages in `hidden` cannot be imported meanwhile.
     """
     for package in on_demand:
         _defer(package)
@@ -90,7 +90,9 @@ def _exit(status: int) -> NoReturn:
 
 @contextmanager
 def _hidden(names: Sequence[str]) -> Iterator[None]:
-    """Make imports of these packages fail during the block, as if the packages were not installed."""
+    """Make imports of these packages fail during the block, as if the packages were not installed. Packages that have
+    already been imported are not affected.
+    """
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:

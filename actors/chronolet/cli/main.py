@@ -1,7 +1,8 @@
 """The `chronolet` command: finds the subcommand, imports only its module and prints failures.
 
-Input: the command line. Output: an exit status (0 success, 1 failure, 2 usage error) and, for an expected failure,
-lines that begin with `error: `. Next: one module per subcommand in this package, each with a `command`.
+Input: the command line. Output: an exit status (0 success, 1 failure, 2 usage error, 130 interrupted) and, for an
+expected failure, lines that begin with `error: ` or have kubectl's wording. Next: one module per subcommand in this
+package, each with a `command`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ TYPES = {
 
 
 def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the single type, in the plural, and its names without duplicates."""
+    """Return the single type, in the plural, and its names without duplicates (empty: all). Several types are a usage
+    error.
+    """
     found = asked_types(words, allowed)
     if len(found) > 1:
         raise click.UsageError(f"found {' '.join(words)!r}, expected a single type: {' or '.join(allowed)}.")

@@ -62,7 +62,7 @@ def given_as_flag(name: str) -> bool:
 
 
 def global_options(function: Function) -> Function:
-    """Let the flags that all commands share precede the subcommand as well."""
+    """Let the flags that all commands share, and `-n`, precede the subcommand."""
 
     @functools.wraps(function)
     def run(namespace: str | None = None, **flags: Any) -> Any:
@@ -106,7 +106,9 @@ def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[s
 
 
 def policy_options(*names: str) -> Callable[[Function], Function]:
-    """Add flags for these settings. The command receives the parsed values of the given flags as `policy`."""
+    """Add flags for these settings. The command receives the parsed values of the given flags as `policy`, a map from
+    the settings' names.
+    """
     from chronolet.node.settings.table import setting  # noqa: PLC0415 - few commands have such flags
 
     settings = [setting(name) for name in names]

@@ -45,7 +45,8 @@ def new_request() -> str:
 def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply]:
     """Send a command, wait for its events and return them.
 
-    Raises Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
+    Raises Failure if the shard has no owner, the mailbox is full, the node could not process the command, or this
+    release cannot decode the node's response.
     """
     store = session.store
     wait_for_owner(session, shard)
@@ -80,7 +81,9 @@ def _send(store: Store, command: Command, shard: Shard) -> None:
 
 
 def refusal(pod: str, reason: str) -> str:
-    """Return the error line for a refused pod: the reason, prefixed with the pod unless the reason names it."""
+    """Return the error line for a refused pod: the reason, prefixed with the pod unless the reason names it. If the pod
+    does not exist, return kubectl's line for that.
+    """
     if reason.endswith(NOT_FOUND):
         return not_found("pods", pod.partition("/")[2])
     return reason if pod in reason else f"pod {pod}: {reason}"

@@ -112,7 +112,8 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
 
 
 def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
-    """Fetch the most recent calls for a pod from a running process of the node; None if it does not respond.
+    """Fetch the most recent calls for a pod from a running process of the node; None if it has no HTTP server or
+    does not reply.
 
     `process` is the entry of the process in the list of live processes.
     """
@@ -129,9 +130,9 @@ def linux_cgroups(settings: Settings) -> Cgroups:
 
 
 def readable_kinds(names: Sequence[str]) -> tuple[ReadableKind, ...]:
-    """Return these kinds in a form that can only read states.
+    """Return these kinds, for reading their states.
 
-    Most commands read the states of pods. For these, only the code that folds states is imported.
+    Most commands read only the states of pods, so for `pod` only the code that folds states is imported.
     """
     return tuple(_pods() if name == "pod" else _actor(name) for name in names)
 

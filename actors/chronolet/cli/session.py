@@ -37,7 +37,7 @@ class Session:
         self.store = store
         self.archive = archive
         self.unreadable: set[Position] = set()
-        """Undecodable entries that are missing from the requested states. Reported once, when the command ends."""
+        """Undecodable entries that had no effect on the command's output. Reported once, when the command ends."""
 
     def now(self) -> int:
         """Return the current time in milliseconds since the epoch."""
@@ -60,7 +60,7 @@ class Session:
 
 @contextmanager
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
-    """Open the node's log. Raises a one-line Failure if there is none.
+    """Open the node's log for the duration of the block. Raises a one-line Failure if there is none.
 
     `patient`, for commands that send something: retry for `Timing.patience_seconds`, as the agent may be starting.
     """
@@ -127,7 +127,9 @@ def _expect_log(settings: Settings, store: Store) -> None:
 
 
 def _expect_socket(settings: Settings) -> None:
-    """Raise Failure if Redis's socket does not exist, which means that no agent of the node has run here."""
+    """Raise Failure if the agent's own Redis is expected and its socket does not exist: then no agent of the node has
+    run here.
+    """
     if not settings.redis and not settings.redis_socket.exists():
         raise Failure(
             f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "

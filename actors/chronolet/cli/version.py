@@ -23,7 +23,8 @@ def show_version() -> None:
 
 
 def installed_version() -> str:
-    """Return the version from the name of the package's metadata folder, or else from the metadata.
+    """Return the version from the name of the package's metadata folder, or else from the metadata; `UNINSTALLED` if
+    there is none.
 
     Importing a reader of metadata takes longer than everything else that `--version` does.
     """

@@ -2,12 +2,14 @@
 
 The collector has at most one run at a time. A run removes several objects concurrently.
 
-Input: scans (listings of what exists) and removal results from `effects`, requests, events that start or end a pod.
-Output: events of `container_gc`, and the node's KubeEvent ContainerGCFailed. Next: `effects`, through `outstanding`.
+Input: scans (listings of what exists) and removal results from `effects`; requests; events that start or end a pod, or
+report a read of the manifest folder or a full disk. Output: events of `container_gc`, and the node's KubeEvents
+ContainerGCFailed and EvictionThresholdMet. Next: `effects`, through `outstanding`.
 Source: pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
     idle -> requested -> scanned -> running, `parallel` victims at a time -> idle
                          scanned -> idle, if there is nothing to remove
+            requested -> idle, if the scan fails
 """
 
 from __future__ import annotations
@@ -134,7 +136,8 @@ def planned(
 
 
 def _scanned(state: State, scan: signals.Looked, now: int) -> Sequence[Event]:
-    """Start the run for which the scan was made; ignore a scan that no run is waiting for.
+    """Start the run for which the scan was made, or finish it at once if there is nothing to remove. Ignore a scan that
+    no run is waiting for.
 
     A periodic run that has nothing to remove and would repeat the last report is not recorded.
     """

@@ -99,7 +99,7 @@ def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Ru
 
 
 def _index(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> int | None:
-    """Return the index of the victim that the event is about; None if the outcome of that victim is already known."""
+    """Return the index of the victim that the event is about; None if its outcome is known or it is not in the run."""
     for index in range(run.next, len(run.victims)):
         one = run.victims[index]
         if (one.id, one.what) == (event.id, event.what):

@@ -30,8 +30,8 @@ class Inventory(Struct, frozen=True):
     """Limit on the number of concurrent removals."""
 
     def scan(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
-        """List everything once. `errors` names each stage whose objects could not be listed. `fence` is called before
-        each runtime call.
+        """List everything once. The result's `errors` name each stage whose objects could not be listed. `fence` is
+        called before each runtime call.
         """
         errors: dict[Stage, str] = {}
         containers: Sequence[ContainerState] = ()
@@ -66,8 +66,8 @@ class Inventory(Struct, frozen=True):
         )
 
     def _settled(self, one: ContainerState, fence: Callable[[str], None]) -> ContainerState:
-        """Return the container with an unknown state resolved: a paused container is running, though the listing does
-        not say so.
+        """Return the container. If its state is unknown but it has a process, as a paused container does, its state is
+        returned as running.
         """
         if one.state != "unknown":
             return one

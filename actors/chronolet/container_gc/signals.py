@@ -80,7 +80,7 @@ class RemovalDone(Signal, frozen=True, kw_only=True):
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """Answer to Remove: the object still exists."""
+    """Answer to Remove: the object could not be removed; `error` says why."""
 
     subject: str
     intent: str

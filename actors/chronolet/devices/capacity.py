@@ -14,7 +14,9 @@ from chronolet_schemas.devices import HEALTHY, UNHEALTHY
 
 
 def capacity(state: State) -> dict[str, int]:
-    """Return the number of devices of each resource, healthy or not."""
+    """Return the number of devices of each resource, healthy or not; 0 while they are only remembered
+    (`Resource.remembered`).
+    """
     return {name: len(_counted(one)) for name, one in sorted(state.resources.items(), key=_name)}
 
 

@@ -28,8 +28,8 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""Time-out per call. It is longer than the adapter's own time-out, so that the adapter's more specific error is
-reported.
+"""Time-out per PreStartContainer call. Like the two above, it is longer than the adapter's own time-out, so that the
+adapter's more specific error is reported.
 """
 
 NO_PLUGIN = "its plugin is not registered"

@@ -86,7 +86,7 @@ class Registrar:
         self._checking = False
 
     def opened(self, context: EffectContext) -> None:
-        """Reset all counts, because the registration socket is new."""
+        """Reset all counts, because the registration socket is new, and signal that to the decider."""
         with self._lock:
             self._refused.clear()
             self._stopped.clear()
@@ -95,7 +95,9 @@ class Registrar:
             context.send(signals.RegistryOpened())
 
     def register(self, context: EffectContext, asked: Registering) -> str:
-        """Return why a plugin is refused, or an empty string if it is accepted."""
+        """Accept or refuse a plugin's registration, and signal it to the decider. Returns why the plugin is refused;
+        empty if it is accepted.
+        """
         with self._lock:  # signals must be sent in the order of their counts
             limit = self._limit(asked.resource)
             refused = refusal(
@@ -137,7 +139,7 @@ class Registrar:
                 self._stopped[resource] = self._clock()
 
     def left(self, context: EffectContext, endpoint: str) -> None:
-        """Record that the socket of a discovered plugin no longer exists."""
+        """Record that the socket of a discovered plugin no longer exists, and signal that to the decider."""
         with self._lock:
             for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
                 self._stopped[resource] = self._clock()
@@ -191,7 +193,7 @@ class Registrar:
             self._call_later(_CHECK_SECONDS, self._send_held)
 
     def _send_held(self) -> None:
-        """Send the held registrations that now have a token."""
+        """Send the held registrations that now have a token; drop those whose effect has been cancelled."""
         with self._lock:
             self._checking = False
             now = self._clock()

@@ -76,7 +76,8 @@ class Claim(Record, frozen=True, kw_only=True):
 
     `held` maps resources to what their plugins have allocated. `chosen`: the devices of `resource` that its plugin is
     being asked to allocate. `adopted` maps resources to devices that the container held before the log began and about
-    which no plugin has been asked yet. The container owns all three. `serial` numbers the outstanding call to the
+    which no plugin has been asked yet. The container owns all three. `must_include`, `size` and `near` (NUMA nodes) are
+    the arguments of the call for the plugin's preferred devices. `serial` numbers the outstanding call to the
     plugin. `reason`, `message` and `retry_at` explain why a claim is waiting. `since` is when the claim was made;
     `given_at` maps resources to when their devices were given to the container. `starting` is the attempt that plugins
     are being notified of, None if there is none; `start_serial` numbers that notification.

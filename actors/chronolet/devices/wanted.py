@@ -78,8 +78,8 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """Call PreStartContainer on each plugin in turn for one container, with a time-out of 30 seconds per call. Result:
-    PreStartAnswered.
+    """Call PreStartContainer on each plugin in turn for one container until one fails, with a time-out of 30 seconds
+    per call. Result: PreStartAnswered.
     """
 
     attempt: int

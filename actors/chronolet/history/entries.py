@@ -37,7 +37,10 @@ class NoArchive:
 def entries(
     store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
 ) -> Iterator[Entry]:
-    """Yield the entries after `after`, up to and including `upto`, or up to the newest one at the time of reading."""
+    """Yield the entries after `after`, up to and including `upto`, or up to the newest one at the time of reading.
+
+    Raises HistoryMissing if archived entries are needed and not available.
+    """
     at, whole = after, False
     while not whole:
         trimmed = store.archived()[1]

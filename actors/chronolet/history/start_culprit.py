@@ -128,7 +128,7 @@ def _queue(queue: Queue, what: str) -> str:
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
-    """Describe the engine call that took more than half of the time; empty if there is none."""
+    """Describe the engine call that took more than half of the time; empty if there is none, or for an ended pull."""
     longest = max(spans, key=lambda one: one.took(now), default=None)
     if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
         return ""

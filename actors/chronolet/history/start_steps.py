@@ -55,7 +55,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     `since`: when a source requested the pod, the log adopted it, or a restart began. `lacking`: containers that have
     not started yet. `refusal`: why the start is refused; empty if it is not. `ending_at`: when the pod's termination
     was requested. `gone_at`: when nothing of the pod was left. `next_at`: when a pod of the same name began to wait for
-    `gone_at`. `delays`: the delays of the pod's probes.
+    `gone_at`. `adopted`: the pod was already running when the log began. `probed`: its probes were requested. `delays`:
+    the delays of its probes.
     """
 
     uid: str = ""
@@ -85,7 +86,7 @@ def concerns_start(entry: Entry, name: str) -> bool:
 def last_start(name: str, events: Iterable[tuple[Position, str, Event]], spans: Sequence[Span]) -> Start | None:
     """Return the last start of the pod `name` (namespace/name); None if there is none.
 
-    `events`: with their positions and entities; they include other pods' events, whose pulls may delay this pod.
+    `events`: each with its position and entity, including those of other pods, because their pulls may delay this pod.
     """
     reading = _Reading(_by_cause(spans))
     own, probes = f"pod/{name}", f"prober/{name}/"
@@ -265,7 +266,9 @@ class _Reading:
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """Return words that name the pull for which this one waited longest. This one is not in `pulls` yet."""
+        """Return words that name the pull for which this one waited longest; empty if it did not wait. This one is not
+        in `pulls` yet.
+        """
         began = at - event.milliseconds
         queued = began - event.waited_milliseconds
         before = [

@@ -3,8 +3,8 @@
 Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.history.trace`,
 which prints it.
 
-The culprit is what took longest: a step of the start, or the delay of a probe after it. If both are significant, both
-are named.
+The culprit is what took longest: a step of the start, or the delay of a probe after it. A late probe is named together
+with the slowest step, or alone if the start has finished and the probe's delay is longer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def trace(
 def _sentence(name: str, start: Start, began: int, results: Iterable[RawResult], now: int, *, hosted: bool) -> str:
     """Combine the sentences about the start and about a late probe.
 
-    If the start has finished and the probe's delay is longer, return only the sentence about the probe.
+    If the start has finished and the probe's delay is longer, return only the sentence about the probe. If the start
+    was refused, or if it is unfinished and no agent runs pods, return only the sentence about the start.
     """
     found = culprit(name, start, now)
     late = latest(name, start.uid, began, results, start.delays) if start.probed else None

@@ -70,7 +70,7 @@ class Moment(Struct, frozen=True):
     """The state of every entity of the requested kinds: `states[kind][key]`."""
 
     position: Position
-    """The position of the last entry read; START for an empty log."""
+    """The position of the last entry that the states include; START for an empty log."""
     states: Mapping[str, Mapping[str, Any]]
     unreadable: tuple[Position, ...] = ()
     """Entries of these kinds that this release cannot decode; they are omitted, just as the hosts omit them."""
@@ -126,7 +126,10 @@ def state_at(
     *,
     keys: Keys | None = None,
 ) -> Moment:
-    """Return the states at `position`, or the current ones. `keys`: read only these entities and their snapshots."""
+    """Return the states at `position`, or the current ones. `keys`: read only these entities and their snapshots.
+
+    Raises HistoryMissing if entries that are needed are not available.
+    """
     try:
         return _folded(store, archive, kinds, position, keys or {})
     except HistoryMissing:

@@ -42,7 +42,9 @@ class StepNote(msgspec.Struct, frozen=True):
 
 
 def begun(event: Event, inits: Collection[str] = ()) -> StepBegun | None:
-    """Return the step that an event begins. `inits`: the init containers, for whose exit the pod waits."""
+    """Return the step that an event begins; None if it begins none. `inits`: the init containers, for whose exit the
+    pod waits.
+    """
     if isinstance(event, pod.ContainerStarted):
         return (
             StepBegun(f"run/{event.container}", f"running init container {event.container}")

@@ -7,6 +7,8 @@ KubeEvents about the node. Next: `effects`, through `outstanding`. Source: pkg/k
 
     idle -> requested -> scanned -> running, one image at a time -> idle
                          scanned -> idle, if there is nothing to remove
+            requested -> idle, if the scan fails
+    running -> reading the disk usage again -> running or idle, after images over the maximum age were removed
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class RemovalDone(Signal, frozen=True, kw_only=True):
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """Answer to RemoveImage: the image still exists."""
+    """Answer to RemoveImage: the image could not be removed; `error` says why."""
 
     subject: str
     intent: str

@@ -72,10 +72,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def candidate(self) -> image_gc.Candidate | None:
-        """The next image to remove.
+        """The next image to remove; None if there is none.
 
-        None if nothing is left to remove: enough is free, no candidate is left, or an image over the maximum age could
-        not be removed.
+        Images over the maximum age are always removed. Images removed for space are skipped once enough is free, or if
+        an image over the maximum age could not be removed.
         """
         if self.next == len(self.candidates):
             return None

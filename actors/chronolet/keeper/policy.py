@@ -15,8 +15,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The keeper's thresholds and delays. Times are in milliseconds."""
 
     chunk_entries: int = 20_000
-    """The number of entries that makes an archive file worth writing. The same number stays in the stream, where
-    redis-cli can read them.
+    """The number of unarchived entries that makes an archive file worth writing. The entries of the last archive file
+    stay in the stream, too, where redis-cli can read them.
     """
     oldest: int = _WEEK
     """The age beyond which unarchived entries are archived even if there are fewer than `chunk_entries`."""

@@ -48,7 +48,9 @@ class Clock:
                 self._last, self._last_monotonic = milliseconds, self._monotonic()
 
     def resume(self, milliseconds: int) -> None:
-        """Continue from `milliseconds`, the time that this node's previous process reached; 0 if there was none."""
+        """Continue from `milliseconds`, the time that this node's previous process reached; 0 if a new log begins. From
+        now on, `advance_to_log` is ignored.
+        """
         self._resumed = True
         self.at_least(milliseconds)
 

@@ -85,7 +85,7 @@ def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
 
 
 def _first(found: list[str], count: int) -> str:
-    """Format the first two names, and how many of the `count` names are not shown."""
+    """Format the first two names, and how many of the `count` names are not shown; `<none>` if there are none."""
     shown = found[:2]
     more = count - len(shown)
     return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"

@@ -3,8 +3,8 @@
 Input: the states of `qos`, `pleg` and `devices`, and the live processes. Output: a v1 Node as plain data, its row.
 Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
-Everything comes from the log, so it is available without an agent; in that case the node is not ready, and the reason
-says why. To add a condition, add a function to `_CONDITIONS`.
+Everything comes from the node's store, so it is available without an agent. In that case, the condition Ready is
+Unknown, and its message says why. To add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _facts(node: Session, moment: Moment) -> Facts:
 
 
 def _created(node: Session) -> str:
-    """Return the time of the log's first entry; empty if that entry cannot be read."""
+    """Return the time of the log's first entry; empty if there is none or it cannot be read."""
     try:
         first = next(iter(node.entries()), None)
     except HistoryMissing:
@@ -163,7 +163,7 @@ def _condition(name: str, status: str, reason: str, message: str) -> Object:
 
 # -- resources ------------------------------------------------------------------------------------------------------
 def _resources(state: Qos, moment: Moment) -> Object:
-    """Return `capacity` and `allocatable`, which cover the machine and its device plugins."""
+    """Return `capacity` and `allocatable` of the machine, with its devices; empty if no agent has recorded it yet."""
     devices, node = devices_state(moment), state.node
     if node is None:
         return {"capacity": {}, "allocatable": {}}
@@ -187,7 +187,7 @@ def cores(milli: int) -> str:
 
 
 def kibibytes(size: int) -> str:
-    """Format an amount of memory in the kubelet's notation: 1024Ki."""
+    """Format a number of bytes in the kubelet's notation, rounded down: 1024Ki."""
     return f"{size // 1024}Ki" if size else "0"
 
 

@@ -26,7 +26,7 @@ class Summary(NamedTuple):
     status: str
     restarts: int
     last_restart: int
-    """When the last restart happened, in milliseconds since the epoch; 0 if there was none."""
+    """When the run before the latest restart ended, in milliseconds since the epoch; 0 if there was no restart."""
 
     def restarted(self, now: int) -> str:
         """Format the RESTARTS cell: `0`, or `5 (2m ago)`."""
@@ -91,7 +91,9 @@ def summarized(pod: Object) -> Summary:
 
 
 def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
-    """Return the started sidecars and the status word of the first unfinished init container, empty if all are done."""
+    """Return the started sidecars, up to the first init container that has neither succeeded nor, as a sidecar,
+    started; and the status word of that container, empty if there is none.
+    """
     started = list[Object]()
     for number, one in enumerate(init):
         state = one.get("state", {})
@@ -110,9 +112,9 @@ def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[li
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
-    """Return the status word: the reason of the first container that waits with a reason or has terminated, else
-    `word`. If that gives `Completed` while another container is ready, return `Running`, or `NotReady` if the pod is
-    not ready.
+    """Return the status word: the reason (or exit code) of the first container that waits with a reason or has
+    terminated, else `word`. If that gives `Completed` while another container is ready, return `Running`, or `NotReady`
+    if the pod is not ready.
     """
     running = False
     for one in reversed(containers):

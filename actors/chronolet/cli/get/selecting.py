@@ -1,6 +1,6 @@
 """Parses label and field selectors.
 
-Input: the values of `-l` and `--field-selector`. Output: predicates on a Pod in API form, or a usage error.
+Input: the values of `-l` and `--field-selector`. Output: predicates on objects in API form, or a usage error.
 Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels.Parse and fields.ParseSelector.
 """
 
@@ -64,7 +64,7 @@ def options(function: Options) -> Options:
 
 
 def labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Predicate | None:
-    """Convert the value of `-l` to a predicate."""
+    """Convert the value of `-l` to a predicate; None if the flag is not given."""
     return None if value is None else by_labels(value)
 
 
@@ -73,7 +73,10 @@ def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None)
 
 
 def by_labels(text: str) -> Predicate:
-    """Build a predicate that is true if every requirement holds. An absent label matches no value."""
+    """Build a predicate that is true if every requirement holds. An absent label matches no value.
+
+    An invalid requirement is a usage error.
+    """
     tests = [_requirement(part.strip()) for part in re.split(_COMMA, text) if part.strip()]
 
     def matches(pod: Object) -> bool:
@@ -136,7 +139,7 @@ def _signed(text: str) -> tuple[str, str, str]:
 
 
 def _at(pod: Object, path: str) -> str:
-    """Return the field's value as text; empty if the field is absent."""
+    """Return the field's value as text. If the field is absent, return its default in the API, or an empty text."""
     section, _, name = path.partition(".")
     value = pod.get(section, {}).get(name, _DEFAULTS.get(path, "")) if name else pod.get(section, "")
     return str(value).lower() if isinstance(value, bool) else str(value)

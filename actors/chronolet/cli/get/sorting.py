@@ -17,7 +17,8 @@ Order = Callable[[Sequence[Any]], list[Any]]
 def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Order | None:
     """Build a function that sorts objects by the first result of a JSONPath; objects without a result come first.
 
-    The path may be given as `.metadata.name` or `{.metadata.name}`.
+    The path may be given as `.metadata.name` or `{.metadata.name}`; an invalid one is a usage error. Returns None if no
+    path is given.
     """
     if value is None:
         return None
@@ -39,5 +40,5 @@ def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
-    """Return the sort key: numbers by value come before text in alphabetical order."""
+    """Return a value's sort key: numbers come first, by value; then everything else, as text."""
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0, str(value))

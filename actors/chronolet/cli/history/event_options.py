@@ -24,7 +24,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Selection(NamedTuple):
-    """The values of the flags; the defaults select everything. `age` is in milliseconds, 0 for no limit."""
+    """The values of the flags; the defaults select all events in Redis.
+
+    `about`: the kind and name of the involved object. `age`: the maximum age in milliseconds, 0 for no limit. `whole`:
+    read the whole log instead of Redis.
+    """
 
     about: tuple[str, str] | None = None
     types: tuple[str, ...] = ()
@@ -39,7 +43,9 @@ class Selection(NamedTuple):
         return EventFilter(where, self.about, self.types, node.now() - self.age if self.age else 0)
 
     def source(self, node: Session) -> Source:
-        """Return the source from which to read events. Print a note if the agent delivers them elsewhere."""
+        """Return the source of the events: the whole log if `whole`, else the stream in Redis. For the stream, print a
+        note if the agent does not deliver KubeEvents to Redis.
+        """
         from chronolet.cli.history.kube_events import Stream, WholeLog, elsewhere  # noqa: PLC0415 - see above
 
         if self.whole:

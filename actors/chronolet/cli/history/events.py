@@ -63,7 +63,7 @@ def command(
 
 
 def follow(source: Source, found: Sequence[Object], chosen: Predicate, show: Show) -> NoReturn:
-    """Print the events found, then new ones, until interrupted."""
+    """Print the events found, then new ones that are `chosen`, until interrupted."""
     show(found)
     for event in source.changes():
         if chosen(event):
@@ -96,8 +96,8 @@ def printer(node: Session, output: str | None, *, namespaced: bool, headers: boo
 
 
 def _print_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
-    """Print how far back the events in Redis go, and say so if none were found. `--all` also reads older ones from the
-    log.
+    """Print notes on standard error: that no events were found, if `found` is empty; and when the oldest event in Redis
+    was recorded, because older ones are only in the log, which `--all` reads.
     """
     if not found:
         click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)

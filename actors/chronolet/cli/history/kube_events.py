@@ -50,7 +50,7 @@ class EventFilter:
     """The kind and name of the involved object; None: all objects."""
     types: tuple[str, ...] = ()
     since: int = 0
-    """The earliest last occurrence of a selected event, in milliseconds since the epoch."""
+    """Events whose last occurrence is earlier (in milliseconds since the epoch) are not selected."""
 
     def __call__(self, event: Object) -> bool:
         involved = event["involvedObject"]
@@ -163,7 +163,9 @@ def elsewhere(node: Session) -> str:
 
 
 def last_seen(event: Object) -> int:
-    """Return the time of the last occurrence in milliseconds: an Event's resource version is its log position."""
+    """Return when the event last occurred, in milliseconds since the epoch. An Event's resource version is the log
+    position of its last occurrence.
+    """
     return Position.parse(event["metadata"]["resourceVersion"]).milliseconds
 
 

@@ -76,7 +76,7 @@ def _following(node: Session, at: Position) -> Iterator[Entry]:
 
 
 class Filter:
-    """Selects entries by shell patterns; a pattern for types may omit the version."""
+    """Selects entries by pod, and by shell patterns for entity and type; a pattern for types may omit the version."""
 
     def __init__(self, entity: str | None, type_: str | None, pod: str | None) -> None:
         self.entity = entity
@@ -124,7 +124,9 @@ def _duration(text: str) -> int:
 
 
 def decoded(entry: Entry) -> Any:
-    """Decode the entry's data, whichever release wrote it; return hexadecimal text if it is not msgpack."""
+    """Decode the entry's data to plain data, whichever release wrote it. If it is not msgpack, return the error and the
+    data as hexadecimal text.
+    """
     try:
         return msgpack.unpackb(entry.data, strict_map_key=False)
     # TypeError: a map key in msgpack may have any type, such as a list.

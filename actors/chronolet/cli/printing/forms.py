@@ -1,7 +1,7 @@
-"""Validates and applies the output formats of `get -o`.
+"""Validates and applies the output formats of `-o` in `get` and `events`.
 
 Input: the value of `-o`; plain data. Output: the validated format, or a usage error; the formatted data.
-Next: `get`.
+Next: `get`, `events`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ FORMS = f"[{'|'.join(_NAMES)}|{JSONPATH}TEMPLATE]"
 
 
 def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Validate `wide`, `json`, `yaml`, `name` or `jsonpath=TEMPLATE`. Accepts `-o=json` as kubectl does."""
+    """Validate `wide`, `json`, `yaml`, `name` or `jsonpath=TEMPLATE`; return None if the flag is not given. Accepts
+    `-o=json` as kubectl does.
+    """
     if value is None:
         return None
     named = value.removeprefix("=")

@@ -26,14 +26,14 @@ class Text(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path such as `.a[0].b`; prints its results, separated by spaces."""
+    """A path such as `.a[0].b`: its results are printed, separated by spaces."""
 
     from_root: bool
     steps: tuple[Step, ...]
 
 
 class Range(NamedTuple):
-    """A range; prints its body once for each result of its path."""
+    """A `{range PATH}...{end}` block: its body is printed once for each result of its path."""
 
     path: Path
     body: tuple[Text | Path | Range, ...]
@@ -71,7 +71,7 @@ class Template(NamedTuple):
         return "".join(_printed(self.parts, data, data))
 
     def found(self, data: Any) -> list[Any]:
-        """Return the results of the template's paths in this data."""
+        """Return the results of the template's paths in this data, except of paths inside ranges."""
         return [value for part in self.parts if isinstance(part, Path) for value in _walked(part, data, data)]
 
 

@@ -24,7 +24,7 @@ class AwaitedError(ValueError):
 
 
 def awaited(text: str) -> Test:
-    """Build the test for `condition=...` or `jsonpath=...`. Raises AwaitedError if the text is neither."""
+    """Build the test for `condition=...` or `jsonpath=...`. Raises AwaitedError if the text is invalid."""
     what, _, rest = text.partition("=")
     if what == "condition" and rest:
         name, _, value = rest.partition("=")

@@ -25,7 +25,7 @@ _PAGE = 1_000
 
 
 class Change(NamedTuple):
-    """A pod before and after a log entry."""
+    """A pod before and after a log entry; `before` is None if the pod is new."""
 
     key: str
     before: Object | None

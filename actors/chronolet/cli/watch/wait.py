@@ -1,7 +1,8 @@
 """`chronolet wait --for=...`: waits until pods meet a condition.
 
 Input: names and a condition. Output: a line for each pod when it meets the condition; a Failure that names the pods
-that did not meet it in time. Next: `pod_changes`, which follows the log. Source: kubectl's pkg/cmd/wait.
+that do not exist or did not meet it in time. Next: `pod_changes`, which follows the log. Source: kubectl's
+pkg/cmd/wait.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ class _Goal(NamedTuple):
 
 
 class _Pending:
-    """The pods that do not meet the goal yet, each as it was at the start."""
+    """The requested pods. `pods`: those that do not meet the goal yet, each as it was at the start, None if it did not
+    exist. `absent`: those that do not exist and cannot meet the goal any more.
+    """
 
     def __init__(self, goal: _Goal, now: Mapping[str, Object]) -> None:
         self.goal = goal
@@ -115,7 +118,9 @@ class _Pending:
                 self.absent.append(key)
 
     def check(self, key: str, pod: Object | None) -> None:
-        """Check a changed pod and print a line if it meets the goal."""
+        """Check a pod. Print a line if it meets the goal; record it as absent if it is gone and the goal requires it to
+        exist.
+        """
         if key not in self.pods:
             return
         if self.goal.met(self.pods[key], pod):

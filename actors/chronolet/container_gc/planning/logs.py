@@ -39,7 +39,8 @@ def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
 def links(found: Iterable[Link]) -> Iterator[Verdict]:
     """Yield a verdict on each link.
 
-    A link without a target is removed unless its container exists: the log may be in the middle of a rotation.
+    A link without a target is removed if its container has exited or no longer exists. Otherwise, the log may be in the
+    middle of a rotation.
     """
     for one in found:
         goes = not one.target_exists and one.container_dead

@@ -27,7 +27,7 @@ def judged(sandboxes: Iterable[RuntimeObject], occupied: Holds[str], pods: Pods,
 def _of_pod(uid: str, sandboxes: list[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
     """Yield a verdict on each of a pod's sandboxes, oldest first.
 
-    The newest one stays as long as the pod is neither deleted nor evicted.
+    The newest one stays, unless all objects of the pod are to be removed (`given_up`).
     """
     given_up = pods.given_up(uid) if pods.sources_ready else None
     sandboxes.sort(key=lambda one: (one.created_at, one.attempt))

@@ -53,8 +53,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods that exist. `known` contains their uids, `terminated` the uids of those that have finished, whose
-    objects are collected only with `evict_terminated`.
+    """The pods that exist. `known` contains their uids, `terminated` the uids of those that have finished. With
+    `evict_terminated`, all objects of finished pods are removed.
     """
 
     known: Holds[str]

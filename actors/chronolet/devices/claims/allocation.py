@@ -115,8 +115,9 @@ class Stock(NamedTuple):
 def selection(
     resource: str, needed: int, stock: Stock, *, offers: bool, preferred: Iterable[str] | None = None
 ) -> Chosen | Question | Problem:
-    """Choose `needed` devices. `offers`: the plugin supports GetPreferredAllocation; `preferred` is its answer, None if
-    it has not been asked.
+    """Return the `needed` devices, or the call to the plugin that has to precede the choice, or why there are too few.
+
+    `offers`: the plugin supports GetPreferredAllocation; `preferred` is its answer, None if it has not been asked.
     """
     taken = nsmallest(needed, stock.reusable)
     rest = needed - len(taken)

@@ -98,8 +98,10 @@ def _is_incomplete(context: Context, claim: Claim, held: Collection[str]) -> boo
 
 
 def _failed(context: Context, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
-    """Refuse the claim, or retry it after `RETRY_MILLISECONDS`, or sooner if the plugin registers again. The claim of a
-    container that is already running with its devices is never refused.
+    """Refuse the claim, or retry it after `RETRY_MILLISECONDS`, or sooner if the plugin registers again.
+
+    It is retried if the plugin was unavailable (`away`) and the policy is to wait for resources, or if the container is
+    already running with its devices.
     """
     resource = claim.resource
     if resource in claim.adopted or (away and context.policy.wait_for_resources):

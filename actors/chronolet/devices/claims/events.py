@@ -32,17 +32,17 @@ def request(context: Context, claim: Claim) -> _Request:
 def pending(
     context: Context, claim: Claim, resource: str, reason: str, message: str, *, retry_at: int = 0
 ) -> devices.DevicesPending:
-    """Report why this claim cannot be allocated yet."""
+    """Return the event that reports why this claim cannot be allocated yet."""
     return devices.DevicesPending(
         **request(context, claim), resource=resource, reason=reason, message=message, retry_at=retry_at
     )
 
 
 def chosen(context: Context, claim: Claim, resource: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
-    """Assign these devices to the container. The plugin is then asked to allocate them."""
+    """Return the event that assigns these devices to the container. The plugin is then asked to allocate them."""
     return devices.DevicesChosen(**request(context, claim), resource=resource, devices=ids)
 
 
 def refused(claim: Claim, resource: str, problem: Problem) -> devices.DevicesRefused:
-    """Refuse the claim with the problem's text."""
+    """Return the event that refuses the claim, with the problem's text."""
     return devices.DevicesRefused(**ref(claim), resource=resource, reason=problem.error, message=problem.message)

@@ -28,8 +28,9 @@ from chronolet_schemas import devices, pod
 
 
 def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devices.ClaimEvent]:
-    """Notify the plugins that require PreStartContainer that an attempt is about to start; fail if one of them is not
-    registered.
+    """Request the PreStartContainer calls for an attempt that is about to start: done immediately if no plugin requires
+    the call, failed if a plugin that does is not registered. Returns no event if the container has no claim, or if the
+    calls for this attempt are already in progress.
     """
     claim = context.state.claim(message.uid, message.container)
     if claim is None or claim.starting == message.attempt:

@@ -84,7 +84,7 @@ def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.L
 
 
 def silent_at(resource: Resource) -> int | None:
-    """Return when to report that the plugin has sent no list; None if it has sent one or has been reported."""
+    """Return when to report that the plugin has sent no list; None if it has, is not registered, or was reported."""
     waited_for = resource.phase == "registered" and not resource.silent and not resource.problem
     return resource.since + SILENCE_MILLISECONDS if waited_for else None
 

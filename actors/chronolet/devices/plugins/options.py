@@ -49,7 +49,7 @@ def answered(context: Context, message: signals.OptionsAnswered) -> Iterator[Eve
 
 
 def died_when_asked(context: Context, name: str, deaths: int, error: str) -> Event:
-    """Report a plugin that died when it was asked for its options."""
+    """Return a KubeEvent that reports a plugin that died when it was asked for its options."""
     after = (
         "it is not asked again"
         if deaths >= _MAX_DEATHS

@@ -52,5 +52,5 @@ def counter_of(resource: str, reason: Reason, known: Collection[str]) -> str:
 
 
 def counters_of(resource: str) -> Sequence[str]:
-    """Return the names of all separate counters of this resource."""
+    """Return the names of all separate counters that this resource may have, one per reason."""
     return [f"{reason} {resource}" for reason in get_args(Reason)]

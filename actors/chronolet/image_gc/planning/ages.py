@@ -67,5 +67,5 @@ def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Recor
 
 
 def last_used(record: Record, looked_at: int) -> int:
-    """Return when the image was last in use, according to a scan at `looked_at`."""
+    """Return when the image was last in use, according to a scan at `looked_at`; 0 if it was never in use."""
     return looked_at if record.used else record.last_used

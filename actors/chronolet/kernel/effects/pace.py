@@ -47,7 +47,9 @@ without being measured.
 
 
 class Pace:
-    """A limit between `least` and `most`, initially `first` (see `initial_limit`). The caller serialises the calls."""
+    """A limit between `least` and `most`, initially `first` (see `initial_limit`); 1 while durations are measured
+    again. The caller serialises the calls.
+    """
 
     def __init__(
         self,
@@ -60,8 +62,9 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_start_seconds = head_start_seconds
-        """Maximum duration of a batch's head start: the first job runs alone, and each job that ends makes room for
-        two. So the first job, and the steps that follow it elsewhere, finish as early as if it were the only job.
+        """Maximum duration of a batch's head start, during which the first job runs alone and the number of concurrent
+        jobs then grows by one for each job that ends. So the rest of the batch does not delay the first job or the
+        work that depends on it.
         """
         self.patience_seconds = patience_seconds
         """A job that has been running for longer than this no longer counts against the limit."""

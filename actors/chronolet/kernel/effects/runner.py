@@ -32,8 +32,8 @@ class Hold(NamedTuple):
 
 
 class EffectRunner:
-    """Runs the effects of one host. Called only on the host's own thread. `watching` returns whether effects that start
-    must be marked.
+    """Runs the effects of one host. Called only on the host's own thread. `watching` returns whether starting
+    effects must be marked even if there are no known suspects.
     """
 
     def __init__(
