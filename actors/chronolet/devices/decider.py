@@ -5,8 +5,8 @@ which starts containers once their devices are granted; PodResources and `get de
 pkg/kubelet/cm/devicemanager/manager.go.
 
 This module only dispatches. `plugins.lifecycle` documents the phases of a resource and its plugin, `claims.lifecycle`
-those of a container's claim. A decision has two halves: first the facts that follow from the message, then repeated
-passes over all waiting claims with the resulting state, until a pass yields no event.
+those of a container's claim. A decision has two halves: first the facts that follow from the message; then, if
+these change the state or the message is Due, repeated passes over all waiting claims, until a pass yields no event.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
 
     `endpoint` is as the plugin sent it: a file name in `folder`, or an absolute path in it. `options` is None if the
     plugin sent none. `times`: for a refused plugin, how often its resource has been refused for the same reason since
-    the registration socket was created. `limit`: the maximum number of plugins if it has been reached, else 0.
-    `skipped`: number of earlier registrations of the resource that exceeded the rate limit and were not sent.
+    it was last accepted or the registration socket was created. `limit`: the maximum number of plugins if it has been
+    reached, else 0. `skipped`: number of earlier registrations of the resource that exceeded the rate limit and were
+    not sent.
     """
 
     by: Literal["registration", "watcher"] = "registration"

@@ -22,7 +22,9 @@ ROUNDED_MILLISECONDS = 1.0
 
 
 class _Attempt(NamedTuple):
-    """One probe attempt: the pod and the probe, and when, how long and how late it ran. Times are in milliseconds."""
+    """One probe attempt: the pod and the probe, when it began, how long it took, how late it was, and how much of that
+    was a stall of the agent. Times are in milliseconds.
+    """
 
     uid: str
     name: str
@@ -35,9 +37,9 @@ class _Attempt(NamedTuple):
 def latest(
     name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
 ) -> Culprit | None:
-    """Find the pod's most delayed probe since `since`; `name` is namespace/name.
+    """Return a sentence about the pod's most delayed probe since `since`; None if no probe was late.
 
-    Return None if no probe was late.
+    `name` is namespace/name; `delays` are those that the log has recorded for this start.
     """
     attempts = [_attempt(one) for one in results]
     late = [one for one in attempts if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]

@@ -7,10 +7,12 @@ A step begins with the event that requests it and ends with the event that repor
 container is created while its sandbox starts. A start begins when the pod is accepted, when the restart of a container
 is scheduled, and when a container is stopped for a restart:
 
-    PodApplied, SpecAccepted (another uid), PodAdopted    forget everything before
+    PodApplied (no earlier pod exists), PodAdopted        forget everything before
+    SpecAccepted (another uid)                            forget everything before
     SandboxExited, ContainerStopRequested (to restart)    forget ended steps, if no step is open
     RestartScheduled                                      forget ended steps, except those that led to it
     TerminationRequested, PodFailed                       give up open steps
+    SandboxBlocked, ContainerBlocked                      give up open steps
 """
 
 from __future__ import annotations

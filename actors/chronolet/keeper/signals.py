@@ -19,7 +19,7 @@ class LogMeasured(Signal, frozen=True, kw_only=True):
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):
-    """The archive file is complete, on disk, and recorded on the server."""
+    """The archive file is complete, on disk, and recorded in the store."""
 
     subject: str
     intent: str

@@ -17,8 +17,8 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 BURST_REGISTRATIONS = 10
-"""Number of registrations of a resource that are accepted in quick succession; after that, only one per
-INTERVAL_SECONDS counts.
+"""Number of registrations of a resource that all count even in quick succession; after that, only one per
+INTERVAL_SECONDS does.
 """
 INTERVAL_SECONDS = 30
 
