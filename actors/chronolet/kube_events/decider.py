@@ -162,12 +162,12 @@ _SUBJECT = "sink/"
 
 
 def due(state: State) -> int | None:
-    """Return when the next pause ends."""
+    """Return when the next pause ends; None if no sink is pausing."""
     return min((sink.retry_at for sink in state.sinks.values() if sink.retry_at), default=None)
 
 
 def outstanding(policy: Policy, state: State) -> Sequence[wanted.Deliver]:
-    """Return a delivery of the next posts for each sink that is not pausing."""
+    """Return a delivery of the next posts for each sink that has waiting posts and is not pausing."""
     return tuple(
         wanted.Deliver(
             subject=f"{_SUBJECT}{name}",

@@ -28,7 +28,9 @@ class Delivery(Struct, frozen=True):
     sinks: Mapping[str, Sink]
 
     def deliver(self, effect: wanted.Deliver, context: EffectContext) -> signals.DeliveryResult:
-        """Deliver posts until all are settled, one fails, or the time budget is spent."""
+        """Deliver posts until all are settled, one fails, or the time budget is spent. Fails if this process has no
+        sink of this name.
+        """
         outcome = Outcome(failure="no sink of this name is configured in this process")
         if effect.sink in self.sinks:
             outcome = _delivered(self.sinks[effect.sink], effect, context)

@@ -22,9 +22,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The correlator's parameters. Times are in milliseconds."""
 
     burst: int = 25
-    """Number of events about one object that can be posted in quick succession."""
+    """Capacity of a token bucket: the number of KubeEvents with the same `spam_key`, by default one object and one
+    type, that can be posted in quick succession.
+    """
     refill: int = 300_000
-    """Time after which one more event about an object can be posted."""
+    """Time in which a token bucket regains one token."""
     max_events: int = 10
     """Number of different messages at which similar events start to be combined."""
     interval: int = 600_000

@@ -112,7 +112,9 @@ def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
 
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
-    """Record what was requested before the log began. It stays until its source is read and requests something else."""
+    """Record what was requested before the log began. It remains requested until its source is read and requests
+    something else. If two sources requested the same pod, the later one is refused.
+    """
     yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
@@ -128,7 +130,9 @@ def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
 
 
 def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
-    """Apply the current content of a file in one step: withdraw or change its former pods, apply new ones."""
+    """Apply the current content of a file in one step: withdraw or change its former pods, apply new ones. If the file
+    has errors, it is refused and its former pods are left unchanged.
+    """
     known = state.files.get(message.path)
     if message.errors:
         errors = tuple(message.errors)

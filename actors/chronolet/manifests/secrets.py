@@ -85,7 +85,9 @@ def names(pod: Pod) -> tuple[str, ...]:
 
 
 def pull_secret_changes(before: State, after: State, events: Sequence[Event]) -> Iterator[Event]:
-    """Yield changed pull Secrets for each pod, except pods whose PodApplied in `events` already contains them."""
+    """Yield PullSecretsChanged for each pod whose pull Secrets have changed, except pods whose PodApplied in `events`
+    already contains them.
+    """
     if before.secrets is after.secrets and before.pods is after.pods:
         return
     applied = {event.pod for event in events if isinstance(event, manifests.PodApplied)}

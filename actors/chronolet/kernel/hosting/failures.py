@@ -1,7 +1,7 @@
 """Failure history of a process's hosts: the number of failures and the back-off of each shard.
 
-Input: failures. Output: back-offs, which double with each failure, and the event that a shard's next host records. The
-caller passes the time. Next: `supervisor`.
+Input: failures. Output: back-offs, which double with each failure up to a maximum, and the event that a shard's next
+host records. The caller passes the time. Next: `supervisor`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Failures:
         self._of: dict[Shard, Failure] = {}
 
     def add(self, shard: Shard, error: str, now: float) -> float:
-        """Count a failure and return the back-off in seconds; 0 for the first failure. `now`: monotonic seconds."""
+        """Count a failure and return the back-off in seconds: 0 for the first failure, and for the first after
+        `Timing.host_steady_seconds` without one. `now`: monotonic seconds.
+        """
         timing, failure = self._timing, self._of.setdefault(shard, Failure())
         failure.count = 1 if now - failure.last > timing.host_steady_seconds else failure.count + 1
         failure.last, failure.unreported = now, error

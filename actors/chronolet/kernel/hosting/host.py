@@ -84,7 +84,9 @@ class Host(pykka.ThreadingActor):
         self._recovered_attempts = bool(recovered.attempts)
         self._backlog = len(recovered.backlog)
         self._given_up: list[str] = []
-        """Effect marks and message identities whose dead letters are in the current turn."""
+        """Marks of effects and identities of messages that are given up permanently and whose dead letters are in the
+        current turn.
+        """
         self._forget: list[str] = []
         self._timers = EntityTimers(
             self.ledger.kind.name, shared.timers, self.inbox.put, retry_seconds=timing.due_retry_seconds
@@ -122,7 +124,7 @@ class Host(pykka.ThreadingActor):
     def on_failure(
         self, _exception_type: type[BaseException] | None, exception_value: BaseException | None, _traceback: Any
     ) -> None:
-        """Report the failure to the supervisor, which decides whether to restart."""
+        """Cancel effects and timers, and report the failure to the supervisor, which decides whether to restart."""
         self.on_stop()
         if exception_value is not None:
             self._services.failed(self.handle, exception_value)
@@ -148,8 +150,8 @@ class Host(pykka.ThreadingActor):
 
     def _suspect_recovered(self) -> None:
         """Drop counts and marks that no longer apply. If the former owner ended without a handover, also count attempts
-        at the messages in the backlog, the due timers and the outstanding effects: one of them may have crashed the
-        former owner.
+        at the next messages, as many as there are messages in the backlog, overdue timers and outstanding effects: one
+        of them may have crashed the former owner.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
         marks = {
@@ -200,8 +202,9 @@ class Host(pykka.ThreadingActor):
         return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
     def _count_attempts(self, items: Iterable[Item]) -> None:
-        """Count an attempt at each message of a turn, in one round trip. The result of a marked effect need not be
-        counted: it is covered by the effect's mark, which also survives the end of the process.
+        """Count an attempt at each message of a turn that is not decided yet, in one round trip. Unless the shard's
+        host has failed in this process, results of marked effects are not counted: the effect's mark covers them, and
+        it also survives the end of the process.
         """
         waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_done(one)]
         counted = [one for item, one in waiting if self._retries.alone(covered=self._is_covered(item))]

@@ -86,5 +86,7 @@ class HostHandle:
         return len(self.inbox) < MOST_WAITING
 
     def is_far_behind(self, read_to: Position) -> bool:
-        """Whether the host must commit its cursor now, even without events."""
+        """Whether the host's committed cursor is so far behind `read_to` that it must be committed now, even without
+        events.
+        """
         return read_to.n - self.ledger.log_cursor.n > self._behind_entries

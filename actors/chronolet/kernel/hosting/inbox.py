@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Inbox(Generic[T]):
-    """A queue that wakes its owner once for all items added before the owner takes them."""
+    """A queue that wakes its owner for the first item added, and not again until the owner has called `rearm`."""
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()

@@ -21,7 +21,9 @@ class Look(NamedTuple):
 
 
 class Upkeep(NamedTuple):
-    """Sent once a minute: check the server for data loss, and wake the hosts to take a due snapshot or step."""
+    """Sent once a minute: check the server for data loss, wake the hosts to take a due snapshot or step, and remove the
+    names and lock files of dead processes.
+    """
 
 
 class HostFailed(NamedTuple):

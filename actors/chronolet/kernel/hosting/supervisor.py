@@ -1,9 +1,9 @@
 """The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Input: failures of hosts, the return of the server, a regained lease, a tick per second, and several checks for free
-shards per tick. Output: running hosts. A restarted host gets a new epoch and decides one message per step for a while.
-If the server lost the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process,
-and the process manager restarts it. Next: `process`.
+Input: the messages in `notices`: failures of hosts and of the reader, the return of the server, a regained lease, ends
+of back-offs, periodic messages, the request to retire. Output: running hosts. A restarted host gets a new epoch and
+decides one message per step for a while. If the server lost the tail of the log, the supervisor reloads everything. A
+failure of the supervisor ends the process, and the process manager restarts it. Next: `process`.
 
 A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
 them; an event is a notice to the supervisor, a reply from the store, or an error:
@@ -151,7 +151,9 @@ class Supervisor(pykka.ThreadingActor):
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
     def on_receive(self, message: Notice) -> None:
-        """Handle one notice. If the server is unreachable, retry the notice later."""
+        """Handle one notice. If the server is unreachable or has an unusable key, the notice is retried later; a
+        periodic one is not, because the next one follows anyway.
+        """
         if self._retired:
             return  # sent before the shutdown: handling it could take back shards that were just handed over
         try:

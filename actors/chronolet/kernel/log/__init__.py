@@ -1,1 +1,1 @@
-"""Reads the event log: live, during recovery, and from archives."""
+"""Reads the event log live, during recovery and from archive files; writes those files, and detects lost entries."""

@@ -29,7 +29,9 @@ _CHUNK = 64 * 1024
 
 
 class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
-    """A file is corrupt, or events are missing between files. The text names the file and the problem."""
+    """A file is corrupt, or entries are missing: before or between files, or in the log that is being archived. The
+    text names the file or the log, and the problem.
+    """
 
 
 class ArchiveFile(Struct, frozen=True):

@@ -83,11 +83,12 @@ class LogMemory:
         self._begun = run
 
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """Return the loss if the server's log, which has this run, lacks the remembered end, and forget that end; else
-        return None.
+        """Return the loss if the server's log lacks the remembered end, and forget that end; else return None. `run`:
+        the run of the server's log.
 
-        Raises StoreUnreachable if the server's log belongs to another node of the same name: that log began before the
-        remembered log ended.
+        Raises StoreUnreachable if the server's log belongs to another node of the same name: it is neither the
+        remembered log, nor a former log of this node, nor begun by this process, and it began before the remembered log
+        ended.
         """
         end, last = self._end, store.last()
         if end is None:

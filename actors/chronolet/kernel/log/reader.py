@@ -39,7 +39,9 @@ class Reader:
     def __init__(
         self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:
-        """`reconnected` and `failed` are called on the reader's thread. `failed` means that it has stopped reading."""
+        """Both callbacks are called on the reader's thread. `reconnected`: the server can be reached again, or the
+        reader has stopped because of a loss (`found_loss`). `failed`: the reader has stopped because of an error.
+        """
         self._store = store
         self._router = router
         self._reconnected = reconnected
@@ -116,8 +118,8 @@ class Reader:
             self._deliver(inputs, ready)
 
     def _goes_back(self, inputs: Inputs) -> bool:
-        """Whether entry numbers did not increase: the log has lost its end and has grown again, or it has a foreign
-        entry.
+        """Whether the first new entry's number is not above that of the last entry read: the log has lost its end and
+        has grown again, or it has a foreign entry.
         """
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 

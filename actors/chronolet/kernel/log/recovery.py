@@ -163,8 +163,8 @@ class Recovery:
         self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined, letter
 
     def _drop_reported(self, entry: Entry) -> None:
-        """If the entry reports an unreadable event, written by an earlier recovery of the shard, do not report that
-        event again.
+        """Do not report an unreadable event again if this entry, written by an earlier recovery of the shard, already
+        reports it.
         """
         unreadable = self._unreadable.get(entry.entity)
         if unreadable:

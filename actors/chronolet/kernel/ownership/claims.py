@@ -64,7 +64,9 @@ class Claims:
             return heads
 
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
-        """Acquire those of the given shards that are free."""
+        """Acquire those of the given shards that are free, and return their claims. The quarantine of a shard that a
+        live process owns is lifted.
+        """
         alive = self._store.alive()
         claims: dict[Shard, Claim] = {}
         for shard, head in self.heads(shards).items():

@@ -155,8 +155,8 @@ class Ledger(Generic[S]):
         self.decided_to = turn.log_cursor
 
     def decide(self, turn: Turn[S], item: Input, now: int) -> None:
-        """Decide one message for each entity that it concerns, and add the events to the turn. Raises SilentMessage or
-        StillDue if the decider violates its contract.
+        """Decide one message for each entity that it concerns, and add the events to the turn. An undecodable message
+        is quarantined instead. Raises SilentMessage or StillDue if the decider violates its contract.
         """
         self._consume(turn, item)
         if item.undecodable:

@@ -71,7 +71,7 @@ class RetryCounts:
             self._count_attempts(self._counted)
 
     def end(self) -> None:
-        """End the turn."""
+        """End the turn: forget which of its messages were counted or exhausted."""
         self._counted, self._exhausted = {}, set()
 
     def is_exhausted(self, item: Input) -> bool:

@@ -52,7 +52,9 @@ class Router:
         return self.shard_for(kind, key) if kind in self._kinds else None
 
     def route(self, entry: Entry, among: Collection[Shard]) -> Iterable[tuple[Shard, Input]]:
-        """Return the inputs for those shards of `among` whose kind subscribes to the entry's type."""
+        """Return an entry's inputs for those shards of `among` that it concerns according to the subscriptions of their
+        kinds. Foreign data goes to the kind that watches the clock.
+        """
         subscribers = self._subscribers.get(entry.type.partition("@")[0])
         if subscribers:
             return self._routed(entry, subscribers, among)
@@ -82,8 +84,9 @@ class Router:
                 yield shard, Input("log", at, (), None, str(at), entry.type, entry.entity, entry.data, error)
 
     def mail(self, shard: Shard, mail: Mail) -> Input:
-        """Turn a mailbox message into an input of its shard's host. If the command is undecodable, unknown to the kind,
-        or sent to the wrong shard, the input contains an error (`undecodable`).
+        """Turn a mailbox message into an input of its shard's host. The input contains an error (`undecodable`) if the
+        command is undecodable, is unknown to the kind, has another request id than its envelope, cannot be routed, or
+        was sent to the wrong shard.
         """
         kind = self._kinds[shard.kind]
         command, error = _decoded(mail.type, mail.data, Command)

@@ -99,7 +99,9 @@ class ShardWriter:
         return time.monotonic() - self._last_step
 
     def count_attempts(self, counts: Mapping[str, int]) -> None:
-        """Record attempt counts in the shard's hash, in one round trip, before the messages are decided."""
+        """Store counts in the shard's hash, in one round trip: attempts at messages before these are decided, marks of
+        effects before these start, and `GIVEN_UP` after a step that gives one of them up.
+        """
         ledger = self._ledger
         fenced = self._retried(lambda: self._store.count_attempts(ledger.shard, ledger.token, counts))
         if isinstance(fenced, Fenced):

@@ -27,7 +27,9 @@ class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
 
 
 class StoreBroken(Exception):  # noqa: N818
-    """The server's data is invalid (a key of the wrong type, ids exhausted): nothing was written."""
+    """The server's data is invalid (a key of the wrong type, ids exhausted), or the server refused the call as invalid:
+    nothing was written.
+    """
 
 
 class HistoryMissing(Exception):  # noqa: N818 - the condition's name
@@ -116,7 +118,9 @@ class Committed(Struct, frozen=True):
 
 
 class Fenced(Struct, frozen=True):
-    """The caller's token is stale: `token` owns the shard now (empty: no owner). The host must stop immediately."""
+    """The caller's fencing token is stale. `token` is the current owner's, empty if the shard has no owner. The host
+    must stop immediately.
+    """
 
     token: str
 
@@ -168,7 +172,8 @@ class Store(Protocol):
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
         """Check the server, load the functions, and return warnings. Raises StoreUnreachable(healing=False) if the
-        server is unsuitable (too old, a policy that evicts keys, read-only replica, wrong password).
+        server is unsuitable (for example too old, with a policy that evicts keys, a read-only replica) or refuses the
+        password.
         """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
@@ -219,9 +224,9 @@ class Store(Protocol):
         """Commit the step. Also returns Committed if the shard's last committed step is this one (same `step_id`)."""
 
     def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        """Record the attempt counts of messages in the shard's hash, in one round trip. Call this before deciding
-        messages that may have failed before. If the reply is lost, only some of the counts may be recorded. `counts` is
-        not empty.
+        """Record attempt counts in the shard's hash, by message identity or effect mark, in one round trip. Call this
+        before the attempts. If the reply is lost, only some of the counts may be recorded. `counts` is not empty.
+        Returns Fenced if the token is stale, else None.
         """
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -243,8 +248,8 @@ class Store(Protocol):
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Return the log entries and mailbox commands after these positions. If there are none yet, wait for up to
-        `block_milliseconds`. Only one thread may call this.
+        """Return the log entries and mailbox commands after these positions, at most `count` from each stream. If there
+        are none yet, wait for up to `block_milliseconds`, or until `wake` is called. Only one thread may call this.
         """
 
     def wake(self) -> None:
@@ -279,7 +284,8 @@ class Store(Protocol):
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
         """Remove entries up to a position, but never past the archived position or the lowest cursor or snapshot
-        position of the shards in `holding`. Returns the number of removed entries.
+        position of the shards in `holding`. Returns the number of removed entries; Fenced if the keeper's token is
+        stale.
         """
 
     def sizes(self) -> Mapping[str, int]:

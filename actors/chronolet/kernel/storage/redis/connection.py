@@ -22,7 +22,8 @@ Command = Sequence[str | bytes | int]
 
 
 class Address:
-    """The server's address. `connection` makes connections to the server; `where` is its URL without the password.
+    """The server's address. `connection` makes connections to the server; `where` is its URL without user, password and
+    options.
 
     Raises RedisUrlError for an unusable URL.
     """
@@ -77,7 +78,9 @@ class Channel:
         self._led = False
         """Whether one of the calls in `join` is making a round trip or is about to make one."""
         self.resent = False
-        """Whether the last `call` was sent twice. If so, its reply may be the reply to the repeat."""
+        """Whether the last `call` or `calls` was sent twice. If so, the server may have executed it twice, and the
+        reply is that of the repeat.
+        """
 
     def pack(self, *command: str | bytes | int) -> bytes:
         """Return the bytes of a command."""

@@ -28,7 +28,9 @@ def code() -> str:
 
 
 def load(channel: Channel) -> None:
-    """Load the library if it is missing. Refuses a library of the same name with different code."""
+    """Load the library if it is missing. Raises StoreUnreachable(healing=False) if the server has a library of the same
+    name with different code.
+    """
     loaded = _code_on_server(channel)
     if loaded is None:
         try:

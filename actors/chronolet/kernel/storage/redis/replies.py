@@ -79,7 +79,9 @@ def _as_map(fields: list[bytes] | None) -> dict[bytes, bytes]:
 
 
 def head(flat: list[bytes], key: str) -> Head:
-    """Return a shard's hash from the flat list of an HGETALL. Raises StoreBroken, naming key and field, if invalid."""
+    """Return a shard's hash from the flat list of an HGETALL; NEVER_OWNED if the list is empty. Raises StoreBroken,
+    naming key and field, if invalid.
+    """
     if not flat:
         return NEVER_OWNED
     found = {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

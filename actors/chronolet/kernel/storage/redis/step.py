@@ -1,7 +1,8 @@
 """Commits steps: each is encoded once, and resent byte for byte until there is a reply or the time is up.
 
-Input: a `Step`. Output: `Committed`, `Fenced`, `Conflict`. Resending is idempotent: the function compares version
-and cursors, so for a step that is already committed it returns CONFLICT with that step's id. Next: the host.
+Input: a `Step`. Output: `Committed`, `Fenced`, `Conflict`. Resending is idempotent: the Redis function compares version
+and cursors, and replies CONFLICT with the id of the last committed step. If that is the id of the resent step, `commit`
+returns `Committed`. Next: the host.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Commits:
 
     def commit(self, step: Step) -> Committed | Fenced | Conflict:
         """Commit a step. Raises StoreUnreachable if there is no reply in time: the step may have been committed, so
-        resend the same step or reload the shard.
+        resend the same step or reload the shard. A refused login or step raises StoreUnreachable or StoreBroken
+        immediately.
         """
         call = packed(self._channel, self._keys, step)
         deadline = time.monotonic() + self._patience

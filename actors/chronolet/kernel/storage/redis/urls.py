@@ -1,8 +1,8 @@
 """Validates and parses URLs of a Redis server, and keeps their passwords out of messages.
 
-Input: text from a setting. Output: a parsed `Target`; the URL without password and options; the URL with a password
-from another setting; a `RedisUrlError`, whose text never contains a part that may be secret. Anything unexpected in a
-URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
+Input: text from a setting. Output: a parsed `Target`; the URL without user, password and options; the URL with a
+password from another setting; a `RedisUrlError`, whose text never contains a part that may be secret. Anything
+unexpected in a URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ _TLS_OPTIONS: dict[str, Callable[[str], bool]] = {
 
 
 def check(url: str) -> None:
-    """Validate a URL. Raises RedisUrlError, with the expected form, if it names no server or has unknown options."""
+    """Validate a URL. Raises RedisUrlError if it is not a URL of a Redis server, names no server, has an invalid
+    database, or has an option that is unknown, invalid or repeated.
+    """
     parts = _split(url)
     _check_place(parts)
     _check_options(parts)
@@ -117,13 +119,13 @@ def _tls(options: Mapping[str, str]) -> Tls:
 
 
 def where(url: str) -> str:
-    """Return the URL without password and options."""
+    """Return the URL without user, password and options."""
     parts = _split(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def has_password(url: str) -> bool:
-    """Whether a checked URL contains a password."""
+    """Whether a checked URL contains a password, of the server or of the TLS key."""
     parts = _split(url)
     return bool(parts.password) or any(name.endswith("password") for name, _ in parse_qsl(parts.query))
 
