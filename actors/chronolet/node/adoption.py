@@ -3,9 +3,10 @@ and Secrets stored in the state folder.
 
 Input: a call from the kernel before any shard of the log is acquired. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
 for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
-message from a source or the runtime. A log that has lost its last entries is completed in the same way. Containers and
-the state folder are not changed.
-Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the kubelet.
+message from a source or the runtime. A log that has lost its last entries is completed in the same way, but only with
+what it lacks; `manifests.DeletePods` then removes the pods that have ended since. Containers and the state folder are
+not changed. Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the
+kubelet.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ States = Mapping[str, Mapping[str, Any]]
 
 class _Kept(NamedTuple):
     """What to adopt from the state folder. `chosen`: the pods to adopt; `left`: a line for each container or pod that
-    is not adopted; `endings`: by uid.
+    is not adopted; `endings`: the terminations that had begun, by the pod's uid.
     """
 
     chosen: Sequence[KeptSpec]
@@ -111,7 +112,9 @@ class Adoption:
         )
 
     def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
-        """Send only what is missing from a log that has lost its last entries."""
+        """Send only what is missing from a log that has lost its last entries, and delete the pods that have ended
+        since.
+        """
         states = self._states()
         pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods
         commands = [self._command(run, one, found, kept.endings, end_lost=True) for one in kept.chosen]
@@ -289,7 +292,9 @@ def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundCon
 
 
 def _ended(state: ContainerState) -> str:
-    """Return the exit reason shown in statuses; empty if the container is or may be running, or was never started."""
+    """Return the exit reason shown in statuses; empty if the container is or may be running, or if no start of it has
+    been attempted.
+    """
     match state.state:
         case "exited" | "removed":
             return exit_reason(state) if state.detailed else pod_state.STATUS_UNKNOWN

@@ -49,7 +49,7 @@ def findings(
 
 
 def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Finding:
-    """Check that a Docker Engine answers and is new enough."""
+    """Check that a Docker Engine answers, is new enough and uses cgroups."""
     try:
         client = runtime(settings)
         try:
@@ -73,7 +73,9 @@ def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Findin
 
 
 def redis(settings: Settings, store: Callable[[Settings], Store]) -> Finding:
-    """Check that the node's Redis answers, or, without --redis, that the agent could start one."""
+    """Check that the node's Redis answers and that its settings keep the log safe. Without --redis, and if the agent's
+    own server is not running, check that the agent could start one.
+    """
     if not settings.redis and not settings.redis_socket.exists():
         return redis_server()
     try:

@@ -69,7 +69,9 @@ class LogReader:
         return tuple(sorted(state.uid for state in moment.states["pod"].values() if state.uid))
 
     def resources(self) -> NodeResources:
-        """Return which pods hold which devices. Raises UnreadableError."""
+        """Return which pods hold which devices, and which devices can be allocated. Raises UnreadableError if the log
+        cannot be read, or is still being read for another request after five seconds.
+        """
         if not self._reading.acquire(timeout=_PATIENCE_SECONDS):
             raise UnreadableError("the log is still being read for another request: retry")
         try:

@@ -13,8 +13,9 @@ from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000
-"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the recorded events. An
-event dropped from a backlog of this size would have been trimmed from the stream immediately anyway.
+"""Maximum backlog of the local sinks (the node's Redis, the agent's log), unless `event_stream_length` is larger. These
+sinks keep up with the recorded events: an event dropped from a backlog of this size would have been trimmed from the
+stream immediately anyway.
 """
 
 

@@ -56,7 +56,7 @@ class Parts(Struct, frozen=True):
 
 def parts(settings: Settings) -> Parts:
     """Build all adapters. Raises OSError if the state folder cannot be written, and SettingsError if the machine's
-    resources cannot be divided as configured.
+    resources cannot be divided as configured, or if its cgroups belong to another owner.
     """
     running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)

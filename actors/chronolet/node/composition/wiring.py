@@ -44,7 +44,8 @@ class Node(Struct, frozen=True):
 
 def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
     """Assemble the process, without starting anything or contacting any outside system. Raises OSError if the state
-    folder cannot be written, and SettingsError if the machine's resources cannot be divided as configured.
+    folder cannot be written, and SettingsError if the machine's resources cannot be divided as configured, or if its
+    cgroups belong to another owner.
     """
     adapters = parts(settings)
 

@@ -54,7 +54,7 @@ class Rendered(Generic[S, T]):
         self._made: tuple[S, T] | None = None
 
     def get(self) -> T:
-        """Return the serialized form of the latest value. Raises whatever `latest` raises."""
+        """Return the serialized form of the latest value. Raises whatever `latest` or `write` raises."""
         value = self._latest()
         with self._lock:
             if self._made is None or self._made[0] is not value:

@@ -45,7 +45,9 @@ class Rejected(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """The access rules of one server. If `token` is empty and `certificates` is not set, every client has access."""
+    """The access rules of one server. If `token` is empty and `certificates` is not set, every client has access;
+    /healthz never needs authentication.
+    """
 
     names: frozenset[str] = frozenset()
     """Accepted host names in lower case, in addition to loopback names and the server's address on the connection."""

@@ -72,7 +72,9 @@ def _page(health: Health, page: Page) -> Show:
 
 
 class HttpServer:
-    """Serves pages from its own threads, from `start` to `stop`."""
+    """Serves pages from its own threads, from `start` to `stop`. Raises SettingsError if it cannot listen on `address`
+    and `port`.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Metrics of container and image garbage collection.
 
-Input: committed events, passed on by `metrics`. Output: counters in the process's registry. Names and labels are those
-of the kubelet's metrics, or those proposed for its image collection; all other names begin with `chronolet_`.
-Next: `metrics`. Source: pkg/kubelet/metrics/metrics.go.
+Input: committed events, passed on by `metrics`. Output: counters, histograms and a gauge in the process's registry.
+Names and labels are those of the kubelet's metrics, or those proposed for its image collection; all other names begin
+with `chronolet_`. Next: `metrics`. Source: pkg/kubelet/metrics/metrics.go.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ class PodMetrics:
         self._starting: dict[str, tuple[int, set[str]]] = {}
 
     def count(self, event: Event) -> None:
-        """Track a pod from its acceptance until each of its containers has started once."""
+        """Track a pod from its acceptance until each of its app containers has started once, and record how long that
+        took; drop it if it ends before.
+        """
         match event:
             case pod.SpecAccepted(uid=uid, accepted_at=at, manifest=manifest):
                 with self._lock:
