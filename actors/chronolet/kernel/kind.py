@@ -85,7 +85,8 @@ class Job:
     timeout_seconds: float | Callable[[Any], float] = 60.0
     lane: Callable[[Any], str] | None = None
     """Computes the name of the one-shot's lane, a queue. One-shots in the same lane share a concurrency limit;
-    one-shots in other lanes, or of other kinds, do not wait for them.
+    one-shots in other lanes, or of other kinds, do not wait for them. All one-shots of a kind without this function
+    share one lane.
     """
     limit: int | Pace | None = None
     """Concurrency limit of the lane; None means the default limit. All jobs of a lane must have the same value."""

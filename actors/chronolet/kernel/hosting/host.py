@@ -115,7 +115,9 @@ class Host(pykka.ThreadingActor):
         self._turn()
 
     def on_stop(self) -> None:
-        """Cancel effects and timers. From now on the host changes nothing outside itself."""
+        """Cancel effects and timers, and end every wait for the host's backlog. From now on the host changes nothing
+        outside itself.
+        """
         self.stopping.set()
         self._runner.stop()
         self._timers.stop()

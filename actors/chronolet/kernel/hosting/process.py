@@ -99,7 +99,8 @@ class Process:
     def start(self) -> None:
         """Check the server, acquire the lease and start the supervisor, which goes through the remaining phases.
 
-        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if the operator must act.
+        Retries while the server may recover by itself and `stop_waiting` has not been called; raises
+        StoreUnreachable(healing=False) if the operator must act.
         """
         self._retried(self._check)
         self.phase = "leasing"

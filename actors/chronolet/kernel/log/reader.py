@@ -34,7 +34,9 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Reader:
-    """Reads for all hosts of a process until `stop` is called. Each read serves all hosts; each has its own cursor."""
+    """Reads for all hosts of a process, until `stop` is called, a loss is found or an error occurs. Each read serves
+    all hosts; each host has its own cursor.
+    """
 
     def __init__(
         self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]

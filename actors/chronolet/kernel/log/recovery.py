@@ -68,8 +68,8 @@ class Recovery:
         """
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
-        """Recover these shards in one scan. `acquired`: shard -> (token, head). `careful`: the shards whose `Recovered`
-        is marked careful.
+        """Recover these shards in one scan. `acquired`: shard -> (token, head). `careful`: the shards whose hosts have
+        failed in this process; their new hosts count attempts at messages.
         """
         if not acquired:
             return {}

@@ -39,7 +39,9 @@ def with_waiting_commands(store: Store, claims: Mapping[Shard, Claim]) -> Mappin
 
 
 def wait_until_decided(handles: Iterable[HostHandle], seconds: float) -> None:
-    """Wait until these hosts have decided their waiting commands or have failed, but for at most `seconds`."""
+    """Wait until these hosts have decided their recovered backlogs, which contain the waiting commands, or have
+    stopped, but for at most `seconds`.
+    """
     deadline = time.monotonic() + seconds
     for handle in handles:
         handle.caught_up.wait(max(0.0, deadline - time.monotonic()))

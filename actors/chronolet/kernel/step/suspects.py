@@ -49,7 +49,7 @@ class Suspects:
         return self._ended.get(mark, 0)
 
     def begin(self, marks: Sequence[str]) -> None:
-        """Mark effects that are about to start. Returns once the marks are on the server's disk."""
+        """Mark effects that are about to start. Returns once the server has stored the marks."""
         counts = {mark: self.ended(mark) + 1 for mark in marks if mark not in self._begun}
         if counts:
             self._count_attempts(counts)

@@ -41,7 +41,7 @@ class Reader:
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """See `Store.wait`. Raises RedisError; the next call then opens a new connection."""
+        """See `Store.wait`. Raises RedisError; after a ConnectionLost, the next call opens a new connection."""
         names = {self._keys.log.encode(): None} | {self._keys.mailbox(s).encode(): s for s in mail_after}
         after = [str(log_after), *(str(at) for at in mail_after.values())]
         # BLOCK 0 would block indefinitely.
