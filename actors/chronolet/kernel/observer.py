@@ -1,7 +1,8 @@
 """Hooks for measuring the kernel: steps, effects, restarts, the lease.
 
 Input: calls from hosts, the effect runner and the supervisor, on many threads. Output: nothing; a subclass overrides
-the methods for what it measures. Implementations must not block and must not raise. Next: `node.metrics`, which counts.
+the methods for what it measures. Implementations must not block and must not raise. Next: `node.metrics`, which turns
+the calls into Prometheus metrics.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Input: `kube_events.Recorded`, each with its position. Output: the resulting `Po
 Next: `decider`, which records both as `kube_events.Correlated`; log readers, which correlate the events of one object
 themselves. Source: client-go's tools/record/events_cache.go.
 
-    similar: from the 10th different message of an object, type and reason on, new ones become one event with a count
-             (each at most 600 s after the last)
+    similar: the 10th and later different messages of one object, type and reason, each at most 600 s after the
+             previous one, become one event with a count
     same:    identical events become one event with a count
     spam:    an object has 25 tokens per type and regains one every 300 s; without a token an event is only counted
 

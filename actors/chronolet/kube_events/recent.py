@@ -16,14 +16,16 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """An overlay of new entries on a cache, which is neither changed nor copied, because most entries stay the same."""
+    """An overlay of new entries on a cache. The cache itself is neither changed nor copied, because most of its entries
+    do not change.
+    """
 
     def __init__(self, cache: Cache[V]) -> None:
         self.changed: dict[str, V] = {}
         """New entries that have not been evicted, the newest last."""
         self._base = cache
         self._evicted: set[str] = set()
-        """Keys of the base cache that have been evicted."""
+        """Keys of evicted entries, both of the base cache and new ones."""
         self._room = cache.size - len(cache.entries)
         self._oldest = cache.oldest
 

@@ -27,8 +27,8 @@ class RejectedPost(Signal, frozen=True, kw_only=True):
 class DeliveryResult(Signal, frozen=True, kw_only=True):
     """The result of a `Deliver`: what became of its first posts.
 
-    The first `delivered + known + len(refused)` posts are settled. If `failure` is set, the attempt to deliver the next
-    post failed.
+    The first `delivered + known + len(refused)` posts are settled; `known` is the number of posts that the sink already
+    had under their names. If `failure` is set, the attempt to deliver the next post failed.
     """
 
     subject: str

@@ -35,7 +35,7 @@ class Caches(msgspec.Struct, frozen=True, kw_only=True):
     known: Cache[Known] = Cache()
     similar: Cache[Similar] = Cache()
     tokens: Cache[int] = Cache()
-    """When an object has all its tokens again, in milliseconds."""
+    """When each token bucket is full again, in milliseconds."""
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,7 +51,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_at: int = 0
     """When to retry that post, in milliseconds; 0 means immediately."""
     error: str = ""
-    """The error of the last failed attempt."""
+    """The error of the last failed attempt to deliver that post; empty if there is none."""
     delivered: int = 0
     given_up: int = 0
 

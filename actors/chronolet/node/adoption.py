@@ -4,9 +4,9 @@ and Secrets stored in the state folder.
 Input: a call from the kernel before any shard of the log is acquired. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
 for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
 message from a source or the runtime. A log that has lost its last entries is completed in the same way, but only with
-what it lacks; `manifests.DeletePods` then removes the pods that have ended since. Containers and the state folder are
-not changed. Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the
-kubelet.
+what it lacks; `manifests.DeletePods` then removes the pods of `apply` that have ended since. Containers and the state
+folder are not changed. Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of
+the kubelet.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Adoption:
         )
 
     def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
-        """Send only what is missing from a log that has lost its last entries, and delete the pods that have ended
-        since.
+        """Send only what is missing from a log that has lost its last entries, and delete the pods of `apply` that have
+        ended since.
         """
         states = self._states()
         pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods

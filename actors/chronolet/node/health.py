@@ -23,7 +23,7 @@ class Report(NamedTuple):
 
     findings: dict[str, str]
     remarks: Mapping[str, str] = MappingProxyType({})
-    """Short notes on checks that passed, by name."""
+    """Short notes by check name; each is shown if its check passed."""
 
     @property
     def good(self) -> bool:

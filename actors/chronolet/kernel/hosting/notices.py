@@ -13,7 +13,9 @@ from chronolet_schemas.keys import Shard
 
 
 class Tick(NamedTuple):
-    """Sent three times per time-to-live of the lease: once per second, unless a test shortens the lease."""
+    """Sent three times per time-to-live of the lease, by default once per second, and after a loss of data: store the
+    position of the log's end, take over free shards and, if data was lost, reload everything.
+    """
 
 
 class Look(NamedTuple):

@@ -3,7 +3,8 @@
 Input: the messages in `notices`: failures of hosts and of the reader, the return of the server, a regained lease, ends
 of back-offs, periodic messages, the request to retire. Output: running hosts. A restarted host gets a new epoch and
 decides one message per step for a while. If the server lost the tail of the log, the supervisor reloads everything. A
-failure of the supervisor ends the process, and the process manager restarts it. Next: `process`.
+failure of the supervisor ends the process, and the process manager restarts it. Next: `host`; `process`, which ends if
+the supervisor fails.
 
 A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
 them; an event is a notice to the supervisor, a reply from the store, or an error:

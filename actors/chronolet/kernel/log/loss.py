@@ -19,7 +19,7 @@ ABOVE_ALL_N = 10**15
 
 
 class Progress(NamedTuple):
-    """A lower bound of a shard's progress, known to its host in this process."""
+    """The progress of a shard as last known to its host in this process; the shard may have advanced further."""
 
     version: int
     epoch: int

@@ -29,7 +29,7 @@ _MOST = 1000
 
 
 def with_waiting_commands(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
-    """Return the claimed shards with waiting commands, which were sent while no process hosted those shards."""
+    """Return the claimed shards whose mailboxes contain waiting commands."""
     found: dict[Shard, Claim] = {}
     for shard, claim in claims.items():
         with contextlib.suppress(StoreBroken):  # the reader reports the error

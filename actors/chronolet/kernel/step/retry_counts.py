@@ -17,7 +17,7 @@ from chronolet.kernel.step.suspects import PREFIX
 
 
 class RetryCounts:
-    """Attempt counts of one host's messages, in use until enough messages have succeeded."""
+    """Attempt counts of one host's messages. Counting ends once enough messages have been decided without a failure."""
 
     def __init__(
         self,

@@ -275,7 +275,7 @@ class Store(Protocol):
         """Return the snapshots of those shards that have one, in one round trip."""
 
     def archived(self) -> tuple[Position, Position]:
-        """Return the positions (archived up to, trimmed up to)."""
+        """Return two positions: the last one that is archived, and the last one that was trimmed from the stream."""
 
     def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
         """Record that all entries up to a position are in archive files on disk. Returns False if the keeper's token is

@@ -1,6 +1,7 @@
 """The composition root: assembles an agent process from its parts.
 
-Input: settings. Output: a `Node`, ready to start. Only this module knows all parts. Next: `main`.
+Input: settings. Output: a `Node`, ready to start. Only this module combines adapters, kinds, pages and the process.
+Next: `main`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Node(Struct, frozen=True):
     health: Health
     process: Process
     pages: Mapping[str, Show]
-    """HTTP pages by path, except those for health and metrics."""
+    """HTTP pages by path, except /healthz, /readyz, /trace and the agent's own metrics."""
     stats: Stats | None
     """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
 

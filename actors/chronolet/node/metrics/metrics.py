@@ -221,7 +221,7 @@ class Metrics(Observer):
         self.effects_running.labels(kind, effect).inc()
 
     def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """Count a finished effect and its duration."""
+        """Count a finished effect and record its duration."""
         self.effects_running.labels(kind, effect).dec()
         self.effects.labels(kind, effect, outcome).inc()
         self.effect_seconds.labels(kind).observe(seconds)

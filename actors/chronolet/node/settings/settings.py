@@ -30,7 +30,7 @@ ALL_ACTORS = (
     "kube_events",
     "keeper",
 )
-"""The actor kinds of this release, in start order."""
+"""The actor kinds of this release. Their hosts start in the order of `Kind.precedence`."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,9 +135,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def participants(self) -> frozenset[str]:
-        """The kinds from which pods request resources before they start, and `prober`. By default all of them, even
-        those that this process does not host: another process may host them, and a pod must not start without their
-        admission.
+        """The kinds whose admission pods wait for: those in `admission`. By default all from which pods request
+        resources before they start, and `prober`, even those that this process does not host: another process may host
+        them, and a pod must not start without their admission.
         """
         if self.admission is not None:
             return frozenset(self.admission)

@@ -18,8 +18,8 @@ from chronolet.kernel.storage.redis.wire import CONNECT_SECONDS, KEEPALIVE
 
 
 class EncryptedWire:
-    """A connection, open or closed. Any error except an error reply closes it. `timeout`: for how many seconds the
-    server may be silent.
+    """An encrypted connection to Redis, open or closed. Any error except an error reply closes it. `timeout`: for how
+    many seconds the server may be silent.
     """
 
     def __init__(self, target: Target, timeout: float) -> None:

@@ -36,8 +36,8 @@ _TCP_OPTIONS: Final = (
 
 
 class Wire:
-    """A connection, open or closed. Any error except an error reply closes it, because a late reply must not be taken
-    for the reply to another call. `timeout`: for how many seconds the server may be silent.
+    """A connection to Redis without TLS, open or closed. Any error except an error reply closes it, because a late
+    reply must not be taken for the reply to another call. `timeout`: for how many seconds the server may be silent.
     """
 
     def __init__(self, target: Target, timeout: float) -> None:
