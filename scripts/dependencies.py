@@ -1,8 +1,9 @@
 """Generates docs/dependencies.md: every locked package with its version, licence and use.
 
 Input: requirements/*.txt, which scripts/lock generates with uv, and the packages' own metadata. Output: the page on
-standard output, or with --pins the locked packages without markers, so that all of them can be installed and their
-metadata read. scripts/lock uses both forms; tests/setup/test_lock.py compares the page with the lock files.
+standard output, or with --pins the locked packages and their hashes, without markers, so that all of them can be
+installed and their metadata read. scripts/lock uses both forms; tests/setup/test_lock.py compares the page with the
+lock files.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ that `pyproject.toml` names. The licence is what the package itself states.
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock file. `marker` is empty if there is none. `hashes` have the form `sha256:...`."""
+    """One package of a lock file. `marker` is empty if there is none. `hashes` have the form `sha256:...`. `via`: the
+    packages that require it.
+    """
 
     name: str
     version: str
@@ -49,7 +52,7 @@ class Pin:
 
 
 def pins(text: str) -> Iterator[Pin]:
-    """Parse one lock file into its packages."""
+    """Yield the packages of one lock file. Raises ValueError for an entry that is not pinned with hashes."""
     blocks = re.split(r"\n(?=[^ #\n])", text.strip())
     for block in blocks:
         found = PIN.match(block)
@@ -70,7 +73,7 @@ def _asker(via: str) -> str:
 
 
 def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
-    """Return the locked packages by name, each with what it is used for."""
+    """Return the locked packages by name, each with its use. Raises ValueError if two files lock different versions."""
     found: dict[str, tuple[Pin, str]] = {}
     for name, use in USES.items():
         for pin in pins((folder / f"{name}.txt").read_text()):

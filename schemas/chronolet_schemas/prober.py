@@ -22,8 +22,8 @@ thresholds.
 
 Outcome = Literal["success", "warning", "failure", "unknown", "error", "unjudged"]
 """The outcome of one probe. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`:
-the probe could not be made in three attempts, and does not count. `unjudged`: it timed out while the agent or the
-machine was stalled, and does not count either (docs/probes.md).
+the probe could not be made in three attempts, and does not count. `unjudged`: it timed out while the agent, the
+engine or the machine was stalled, and does not count either (docs/probes.md).
 """
 
 Shortage = Literal["agent", "cpu", "memory", "io"]
@@ -43,8 +43,8 @@ class ProbeEvent(Event, frozen=True, kw_only=True):
 class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
     """The probe is requested, or has a new definition from now on; its streaks and results are kept.
 
-    `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` its
-    path in the spec. `change` counts the definitions of this probe.
+    `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` the
+    container's path in the spec (`spec.containers{app}`). `change` counts the definitions of this probe.
     """
 
     definition: Probe
@@ -112,7 +112,9 @@ class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
 
 @registered
 class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
-    """The probe could not be made in three attempts: the streak is unchanged. Recorded for the first of a series."""
+    """The probe could not be made in three attempts: the streak is unchanged. Recorded for the first of a series, and
+    again every five minutes while the errors continue.
+    """
 
     id: str
     at: int
@@ -179,8 +181,8 @@ class KillAsked(KillEvent, frozen=True, kw_only=True):
 class KillWithdrawn(KillEvent, frozen=True, kw_only=True):
     """`pleg` no longer needs to decide on the kill.
 
-    The probe succeeded, the container no longer exists, or the machine has recovered and the failure counts
-    immediately.
+    The probe succeeded, was changed or was removed; the container's run ended or is being stopped; or the machine has
+    recovered, and the failure counts immediately.
     """
 
 

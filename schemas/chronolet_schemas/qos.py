@@ -107,7 +107,9 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodAwaited(PodEvent, frozen=True, kw_only=True):
-    """The pod requested its share before the node was known; the answer follows once the node is known."""
+    """The pod requested its share before the node was known; the answer follows once the node is known. `running`:
+    whether the pod is already running, so that it is not refused.
+    """
 
     needs: PodNeeds
     running: bool = False
@@ -122,7 +124,7 @@ class PodAdmitted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodRefused(PodEvent, frozen=True, kw_only=True):
-    """The node has no room for the pod.
+    """The node does not admit the pod: it has no room for it, or a host port that the pod needs is in use.
 
     `reason` is OutOfcpu, OutOfmemory, OutOfpods, OutOfhugepages-<size> or NodePorts.
     """

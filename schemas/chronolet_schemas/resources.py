@@ -34,10 +34,12 @@ class HostPort(Message, frozen=True, kw_only=True):
 
 
 class PodNeeds(Message, frozen=True, kw_only=True):
-    """Requests and limits of a pod. A pod limit is None unless all containers have that limit.
+    """Requests and limits of a pod. A pod limit is None unless the pod's own resources set it or all containers have
+    that limit.
 
     `huge_pages` maps resource names (`hugepages-2Mi`) to limits in bytes. `containers` maps names to those containers
-    that have a memory request or limit. `host_ports` are the host ports of app containers and sidecars.
+    that have a memory request, a memory limit or a huge page limit. `host_ports` are the host ports of app containers
+    and sidecars.
     """
 
     qos_class: QosClass

@@ -64,7 +64,7 @@ Statement = Arrow | Note
 
 @dataclass(frozen=True)
 class Diagram:
-    """A whole diagram."""
+    """A sequence diagram: its title, its participants from left to right, and its statements from top to bottom."""
 
     title: str
     participants: Sequence[str]

@@ -70,7 +70,7 @@ def found(folder: Path) -> list[Table]:
 
 
 def tables_of(docstring: str, path: Path) -> Iterator[Table]:
-    """Yield the tables in a module's docstring that have a subject."""
+    """Yield the tables in a module's docstring; those of the second form only if the module is called `lifecycle`."""
     for head in _HEAD.finditer(docstring):
         block = docstring[head.end() + 1 :].split("\n\n", 1)[0]
         lines = [line for line in block.splitlines() if line.strip()]

@@ -20,7 +20,7 @@ _AnyContainer = TypeVar("_AnyContainer", bound=Container)
 
 
 def defaulted(pod: Pod, namespace: str = DEFAULT_NAMESPACE) -> Pod:
-    """Return the pod with every default that depends on its other fields. `namespace` is used if the pod names none."""
+    """Return the pod with all defaults, in normal form. `namespace` is used if the pod names none."""
     metadata = msgspec.structs.replace(pod.metadata, namespace=pod.metadata.namespace or namespace)
     filled = msgspec.structs.replace(pod, metadata=metadata, spec=_spec(pod.spec))
     # Convert to the plain form and back: an explicit value that equals a default becomes the default itself, which the
@@ -29,7 +29,9 @@ def defaulted(pod: Pod, namespace: str = DEFAULT_NAMESPACE) -> Pod:
 
 
 def pull_policy(image: str) -> PullPolicy:
-    """Return the default pull policy: `Always` for the tag latest or without tag and digest, else `IfNotPresent`."""
+    """Return the default pull policy: `Always` if the tag is latest, or if there is neither a tag nor a digest;
+    otherwise `IfNotPresent`.
+    """
     reference, _, image_digest = image.partition("@")
     _, _, tag = reference.rpartition("/")[2].partition(":")
     if not tag and not image_digest:
@@ -48,7 +50,7 @@ def _spec(spec: PodSpec) -> PodSpec:
 
 
 def _volume(volume: Volume) -> Volume:
-    """Make a volume without a source an emptyDir."""
+    """Return the volume; one without a source becomes an emptyDir."""
     if volume == Volume(name=volume.name):
         return msgspec.structs.replace(volume, empty_dir=EmptyDir())
     return volume
@@ -79,7 +81,7 @@ def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
 
 
 def _probe(probe: Probe | None) -> Probe | None:
-    """Replace zero with the default in every count and time of a probe except the initial delay."""
+    """Return the probe with the default in place of a time-out, period or threshold of zero; None if there is none."""
     if probe is None:
         return None
     return msgspec.structs.replace(

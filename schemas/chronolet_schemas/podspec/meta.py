@@ -17,7 +17,7 @@ class OwnerReference(Part, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Part, frozen=True, kw_only=True):
-    """Name, labels and the fields that an API server writes. Times remain text."""
+    """Name, labels and other metadata of an object, with the fields that an API server writes. Times are text."""
 
     name: str = ""
     generate_name: str = ""

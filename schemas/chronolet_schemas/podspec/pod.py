@@ -12,7 +12,7 @@ from chronolet_schemas.podspec.volumes import Volume
 
 
 class LocalReference(Part, frozen=True, kw_only=True):
-    """A reference by name to an object in the pod's namespace."""
+    """A reference by name to an object in the pod's namespace. Scheduling gates, which are only names, use it, too."""
 
     name: str = ""
 
