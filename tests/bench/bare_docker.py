@@ -53,7 +53,7 @@ class Bare:
         return self._started(self._pod()) - begun
 
     def batch(self, count: int, workers: int) -> float:
-        """Create pods with concurrent workers; return the seconds until the last app's start."""
+        """Create `count` pods with concurrent workers; return the seconds until the last app's start."""
         begun = time.time()
         with ThreadPoolExecutor(workers) as pool:
             apps = list(pool.map(lambda _: self._pod(), range(count)))

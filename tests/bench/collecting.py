@@ -43,7 +43,7 @@ _SETTLED_SECONDS = 1.0
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the figures of the plans and the runs."""
+    """Measure the plans, then the runs; return their figures."""
     return [*_plans(3 if options.quick else 9), *_runs(quick=options.quick)]
 
 

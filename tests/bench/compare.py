@@ -50,7 +50,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the rows of all or the selected parts, next to their last values."""
+    """Measure the selected parts, by default all; return each row next to its last value, then the parts that could not
+    be measured. With `--write`, the new values replace the last ones unless a row could not be measured.
+    """
     os.environ |= {"PYTHONUNBUFFERED": "1", **UNPROTECTED}
     found: list[Figure] = []
     with running(in_network=True) as agent:

@@ -56,7 +56,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.name, f"{_number(self.ours)} {self.unit}".strip(), reference, ratio, goal, met
 
     def plain(self) -> dict[str, Any]:
-        """Return the figure's fields for JSON."""
+        """Return the figure's fields for JSON, with `compared` and `met` but without empty fields."""
         compared = {"compared": self.compared, "met": self.met}
         return {
             name: value
@@ -76,7 +76,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
-    """Return all figures of all benchmarks, with the machine's load, on which absolute figures depend."""
+    """Return all figures of all benchmarks as JSON, with the machine's load, on which absolute figures depend."""
     load = Path("/proc/loadavg").read_text(encoding="ascii").split()[:3]
     found = {name: [figure.plain() for figure in figures] for name, figures in benches.items()}
     # An infinite value means that the measured event never happened; in JSON it is null.

@@ -80,7 +80,7 @@ class _Context:
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return all figures."""
+    """Measure computing and verifying the tree; return the figures. Raises RuntimeError if cgroups cannot be used."""
     rounds = 5 if options.quick else 50
     with tempfile.TemporaryDirectory() as folder:
         sharing = Sharing(name="bench", above=(f"chronolet-bench-{os.getpid()}",), memory_reserved_percent=100)

@@ -22,7 +22,7 @@ PARTS: dict[str, Part] = {"allocation": allocation.figures, "replay": replay.fig
 
 
 def figures(options: argparse.Namespace) -> list[Figure]:
-    """Return the figures of all or the selected parts, in order."""
+    """Measure the selected parts, by default all, in order; return their figures."""
     found = []
     for name, part in PARTS.items():
         if options.only and name not in options.only:

@@ -1,8 +1,8 @@
 """Sequential allocations for a hundred pods: the agent's share.
 
-Input: a redis-server. Output: two figures: the time between the log entries of the request and of the allocation, with
-the real kernel and its two commits, excluding the time in which the plugin answers; and the time spent in deciding and
-folding.
+Input: a redis-server. Output: figures of two times: from the commit of the request until the allocation is read from
+the log, with the real kernel and its two commits, excluding the time in which the plugin answers; and the CPU time of
+deciding and folding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALLOCATED = registry.type_of(devices.DevicesAllocated)
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Return both figures, measured with the same numbers of devices per pod."""
+    """Measure both times with the same numbers of devices; return their medians, and the maximum of the first."""
     counts = [Random(7).randint(1, 8) for _ in range(PODS)]
     whole = [
         seconds for number in range(1 if quick else 5) for seconds in _whole(server, locks, f"{NODE}{number}", counts)
@@ -78,7 +78,9 @@ def _whole(server: PrivateRedis, locks: Path, name: str, counts: list[int]) -> l
 
 
 def _next(store: RedisStore, after: Position, type_: str) -> tuple[Position, dict[str, Any]]:
-    """Return the position and data of the first entry of type `type_` after `after`."""
+    """Wait for the first entry of type `type_` after `after`; return its position and data. Raises TimeoutError after
+    30 seconds.
+    """
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 100, 1_000).log:

@@ -31,7 +31,7 @@ ANSWER = devices.Answer(
 
 
 def begin(store: RedisStore, node: str) -> None:
-    """Load the functions into Redis and start the node's log."""
+    """Load the kernel's functions into Redis and start the node's log."""
     store.check()
     started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=SHARDS)
     record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))
@@ -67,7 +67,9 @@ def request(uid: str, count: int) -> pod.DevicesRequested:
 
 
 class Plugin:
-    """A plugin that answers immediately; `calls` contains the durations of its answers, in seconds."""
+    """A fake plugin that answers immediately. `kind` returns the kind `devices` with this plugin; `calls` contains the
+    durations of its answers, in seconds.
+    """
 
     def __init__(self) -> None:
         self.calls: list[float] = []
@@ -105,7 +107,7 @@ def _wait(_: object, context: EffectContext) -> None:
 
 @contextmanager
 def hosted(url: str, node: str, kind: Kind[Any], locks: Path) -> Iterator[Process]:
-    """Host this kind with the kernel, in this process."""
+    """Yield a kernel `Process` that hosts this kind on threads of this process; retire it after the block."""
     process = Process(
         Setup(node=node, store=RedisStore(url, node), kinds={kind.name: kind}, shards=SHARDS, locks=locks)
     )

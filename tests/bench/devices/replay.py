@@ -73,7 +73,7 @@ class History:
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Measure recovery with and without a snapshot."""
+    """Measure recovery with and without a snapshot; return the figures."""
     wanted = 10_000 if quick else 100_000
     history = History()
     history.go_on(wanted)

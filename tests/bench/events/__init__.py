@@ -22,7 +22,7 @@ PARTS: dict[str, Callable[[bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the figures of all or the selected parts."""
+    """Measure the selected parts, by default all, in order; return their figures."""
     found: list[Figure] = []
     for name, part in PARTS.items():
         if not options.only or name in options.only:

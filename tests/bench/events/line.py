@@ -62,7 +62,7 @@ def _crash_once(node: Node, names: list[str]) -> None:
 def _measured(
     node: Node, name: str, lines: queue.Queue[tuple[float, str]], notices: queue.Queue[float]
 ) -> tuple[float, float]:
-    """Return the milliseconds until the line and until Docker's event."""
+    """Kill the container's process; return the milliseconds until its line in `events -w` and until Docker's event."""
     process = node.running("many")[name]["State"]["Pid"]
     time.sleep(0.3)  # the previous container has been handled by then
     while not notices.empty():

@@ -116,7 +116,7 @@ class Writer:
 
 
 def begin(store: RedisStore, node: str) -> None:
-    """Load the functions into Redis and start the node's log."""
+    """Load the kernel's functions into Redis and start the node's log."""
     store.check()
     started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=gauge.SHARDS)
     record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))

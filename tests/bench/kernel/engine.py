@@ -38,7 +38,7 @@ PARTS: dict[str, Part] = {"writing": _writing, "hop": _hop, "replay": _replay, "
 
 
 def figures(options: argparse.Namespace) -> list[Figure]:
-    """Return the figures of all or the selected parts, in order."""
+    """Measure the selected parts, by default all, in order; return their figures."""
     found = []
     for name, part in PARTS.items():
         if options.only and name not in options.only:

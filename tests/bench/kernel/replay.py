@@ -42,7 +42,7 @@ GAUGE, JOB = Shard("gauge"), Shard("job")
 
 
 def figures(url: str, client: redis.Redis, locks: Path, events: int, rounds: int) -> list[Figure]:
-    """Return all figures of this module, measured on one log."""
+    """Measure the size of entries, recovery and the restart of a process on one log; return the figures."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, GAUGE)

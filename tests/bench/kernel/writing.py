@@ -32,7 +32,7 @@ _numbers = itertools.count()
 
 
 def figures(url: str, client: redis.Redis, locks: Path, rounds: int) -> list[Figure]:
-    """Return all figures of this module."""
+    """Measure all cases with both settings of appendfsync; return the figures of their medians."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, Shard("gauge"))

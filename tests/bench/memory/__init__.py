@@ -100,7 +100,7 @@ def _figures(agent: Agent, case: Case, what: str) -> list[Figure]:
 
 
 def _traced(agent: Agent, case: Case, options: argparse.Namespace) -> list[Figure]:
-    """Return the memory by package, without and with gRPC."""
+    """Restart the agent with tracemalloc; return its memory by package, without and with gRPC."""
     path = agent.folder / "traced"
     agent.restart(("-P", str(TRACED), str(path)))
     found: list[Figure] = []
@@ -121,7 +121,9 @@ def _by_package(held: dict[str, float], what: str) -> list[Figure]:
 
 @contextmanager
 def _running(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[None]:
-    """Start the pods and wait until the agent has finished the work of starting them."""
+    """Run the pods during the block, which begins a fixed time after their start, so that the work of starting them is
+    over; remove them afterwards.
+    """
     with serving.served(agent, case.pods, case.fields):
         time.sleep(SETTLE_SECONDS if options.quick else 4 * SETTLE_SECONDS)
         yield
@@ -129,7 +131,7 @@ def _running(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[
 
 @contextmanager
 def plugin(agent: Agent) -> Iterator[None]:
-    """Connect a device plugin, so that the agent uses gRPC."""
+    """Keep a device plugin connected during the block, so that the agent uses gRPC."""
     folder = agent.state / "kubelet" / "device-plugins"
     scratch.wait_until((folder / "kubelet.sock").exists, "the socket of device plugins")
     with sample_plugin("--resource", RESOURCE, folder=folder) as connected:

@@ -28,7 +28,7 @@ OURS = "chronolet"
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the rows of all or the selected parts."""
+    """Measure chronolet and the other agents; return the rows of the selected parts, by default of all."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with private_docker() as docker, on(docker, docker.folder / "agent", in_network=True) as ours:
         ours.kill()
@@ -56,7 +56,9 @@ def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> li
 
 
 def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> list[Figure]:
-    """Run the rounds; in every second round the agents are measured in reverse order."""
+    """Measure one part with every agent, in several rounds; return its rows. In every second round, the agents are
+    measured in reverse order.
+    """
     found: dict[str, list[rows.Found]] = {who: [] for who in agents}
     for number in range(part.rounds):
         for who in list(agents)[:: -1 if number % 2 else 1]:
@@ -67,7 +69,7 @@ def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> lis
 
 
 def _turn(agent: AnyAgent, name: str, part: rows.Part) -> rows.Found:
-    """Start, measure and kill the agent, and remove what it left on the engine."""
+    """Start, measure and kill the agent, and remove its containers from the engine; return the measurements."""
     agent.start()
     try:
         agent.measure("a", "--reps", "1")

@@ -52,7 +52,7 @@ default number of pods; `power` starts the same number of pods after a power cut
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the figures of the selected parts, by default of all."""
+    """Measure the selected parts, by default all, in order; return their figures."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     # `chronolet trace` reads spans from the agent's pages.
     with running(in_network=True, port=free_port() if options.trace else 0) as agent:
@@ -101,7 +101,9 @@ def _noted(figure: Figure, profile_line: str) -> Figure:
 
 
 def attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
-    """Return the part's figures; if it fails, return a row that reports the error, so that other parts still run."""
+    """Run a part and return its figures; if it fails in an expected way, return a row that reports the error, so that
+    other parts still run.
+    """
     try:
         return part()
     except (TimeoutError, AssertionError, KeyError, StatisticsError, subprocess.CalledProcessError) as error:

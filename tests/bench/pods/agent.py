@@ -139,7 +139,7 @@ class Agent(AnyAgent):
         return [word for pid in self.redis() for word in ("--agent-pid", str(pid))]
 
     def in_its_network(self, command: Sequence[str]) -> Sequence[str]:
-        """Return a command that runs `command` in the network of the agent's pages."""
+        """Return a command that runs `command` in the network in which the agent serves its pages."""
         return self.docker.namespace.command(*command) if self._in_network else command
 
     def _start_command(self, program: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
-"""Row c: from a broken container to the next one. A liveness probe each second stops the container at its first
-failure.
+"""Row c: the time from a container's break to the next container's start. The first failure of a liveness probe, which
+runs each second, stops the container.
 
 Input: an agent, bare calls, the number of breaks of each kind. Output: figures by kind. Next: `pods`.
 

@@ -105,7 +105,7 @@ def _by_quarters(mib: list[float]) -> Figure:
 
 
 def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
-    """Run the warm-up, then rounds for `seconds`."""
+    """Run the warm-up, then rounds for `seconds`, but at least `least_rounds`."""
     rounds = Rounds(agent)
     # Begin with many pods: the agent keeps as many connections to the engine as were ever used concurrently. The pods
     # stay until they are listed: the threads that inspect them are only created then, and are kept, too.
@@ -135,7 +135,9 @@ class Rounds:
         self.pods = 0
 
     def one(self, pods: int = PODS, stay_seconds: float = 0.0) -> Held:
-        """Run a round whose pods stay for `stay_seconds`; return the resources held after they are gone."""
+        """Run a round: start the pods, kill one long-lived container, remove the pods `stay_seconds` after its restart.
+        Return the resources held after all of them are gone.
+        """
         self.number += 1
         names = {f"churn-{self.number}-{index}": _kind(index) for index in range(pods)}
         for name, kind in names.items():
@@ -210,7 +212,9 @@ def containers(agent: Agent, *, everyone: bool = False) -> list[dict[str, Any]]:
 
 
 def held(agent: Agent) -> Held:
-    """Return the minimum of several samples within a second, which excludes threads that are about to end."""
+    """Return the minimum of each resource in several samples within a second, which excludes threads that are about to
+    end.
+    """
     looks = []
     for _ in range(LOOKS):
         looks.append(_look(agent.pid, agent.redis()[0]))
@@ -240,9 +244,7 @@ def _most(looks: list[Held]) -> Held:
 
 
 def leavings(agent: Agent) -> Iterator[str]:
-    """Yield objects that pods may leave behind: containers, volumes, mounts, entries of the state folder, keys of
-    Redis.
-    """
+    """Yield objects that pods may leave behind: containers, mounts, entries of the state folder, keys of Redis."""
     yield from (f"container {one['Names']}" for one in containers(agent, everyone=True))
     for pid in (agent.pid, agent.docker.pid):
         for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():

@@ -12,7 +12,7 @@ from tests.bench.pods.agent import Agent
 
 
 def figures(agent: Agent, bare: Bare, pods: int, *, quick: bool) -> list[Figure]:
-    """Run tests of the harness, each of which starts and removes its own pods."""
+    """Run tests of the harness, each of which starts and removes its own pods; return their figures."""
     reps = 1 if quick else 3
     return [
         *parts.batch(agent, bare, (pods,)),

@@ -37,7 +37,7 @@ def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> 
 
 @contextmanager
 def served(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> Iterator[None]:
-    """Run the pods, and remove them afterwards."""
+    """Run the pods during the block, and remove them afterwards."""
     start(agent, count, probes)
     try:
         yield
@@ -53,7 +53,7 @@ def name(number: int) -> str:
 
 
 def handler(number: int) -> dict[str, Any]:
-    """Return the probe's handler: TCP for every second pod."""
+    """Return a probe's handler: HTTP for pods with an even number, TCP for the others."""
     return {"httpGet": {"path": "/ok", "port": 8080}} if number % 2 == 0 else {"tcpSocket": {"port": 8080}}
 
 

@@ -43,8 +43,8 @@ def medians(found: Sequence[Steps]) -> Steps:
 
 
 def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
-    """Yield the restarts for failed probes in pods with this name prefix. Stops that were held back, because the
-    machine was short of a resource, are excluded.
+    """Yield the steps of each restart for a failed probe in pods with this name prefix. Restarts whose stop was held
+    back because the machine was short of a resource are excluded.
     """
     names = {registry.type_of(kind) for kind in _KINDS}
     failed: dict[str, prober.ProbeFailed] = {}

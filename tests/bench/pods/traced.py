@@ -19,7 +19,7 @@ _STARTED = registry.type_of(pod.ContainerStarted)
 
 
 def end_of_log(agent: Agent) -> Position:
-    """Return the log's last position; called before a part is run."""
+    """Return the log's last position. Called before a part is run."""
     store = RedisStore(agent.url, NODE)
     try:
         return store.last()
@@ -28,7 +28,7 @@ def end_of_log(agent: Agent) -> Position:
 
 
 def last_start(agent: Agent, after: Position) -> str:
-    """Return the trace of the last pod that started a container after the position `after`."""
+    """Return the trace of the last pod that started a container after the position `after`; empty if there is none."""
     store = RedisStore(agent.url, NODE)
     try:
         started = [one.entity for one in store.scan(after) if one.type == _STARTED]

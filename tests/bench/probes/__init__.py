@@ -25,7 +25,7 @@ PARTS: dict[str, Callable[[Agent, bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the figures of all or the selected parts."""
+    """Measure the selected parts, by default all, in order; return their figures."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with running(in_network=True) as agent:
         found: list[Figure] = []

@@ -105,7 +105,7 @@ def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
 
 
 def measured(agent: Agent, seconds: float) -> Window:
-    """Measure for `seconds` from now on."""
+    """Measure for `seconds` from now on; return the CPU times and the results of the probes that began meanwhile."""
     server = agent.redis()[0]
     before, began = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
     time.sleep(seconds)

@@ -224,12 +224,12 @@ class Soak:
             self._wait_for_agent(killed_at)
 
     def _wait_for_agent(self, killed_at: float) -> None:
-        """Wait until the agent is ready."""
+        """Wait until the agent is ready, and note the time since its kill if it is the longest so far."""
         scratch.wait_until(lambda: ready(self.node), "an agent that acts again", LONGEST)
         self.longest_return = max(self.longest_return, time.monotonic() - killed_at)
 
     def _look(self, began: float) -> None:
-        """Check that the healthy containers are still the same as at the start."""
+        """Add a line to `restarted` for each healthy container that was restarted or is gone; each is reported once."""
         now = self._started()
         for container, started in self._before.items():
             if now.get(container) != started:
@@ -252,7 +252,7 @@ class Soak:
         raise TimeoutError(f"{name} could not be broken")
 
     def broken_restarted(self) -> int:
-        """Return the number of broken containers that were restarted because of their probe."""
+        """Return the number of broken containers that were stopped because of their liveness probe."""
         stops = self.node.journal.events(pods.ContainerStopRequested, reason="LivenessFailed")
         return len({one.pod.removeprefix("default/") for one in stops} & set(self.broken))
 
@@ -301,7 +301,7 @@ def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def held(node: Node) -> Held:
-    """Return the minimum of several samples."""
+    """Return the resources of the node's agent and Redis: the minimum of each in several samples."""
     looks = []
     for _ in range(20):
         agent, redis = status(node.pid), status(OwnServer(node.root).pid() or 0)
@@ -318,12 +318,12 @@ def status(pid: int) -> dict[str, str]:
 
 
 def mib(status: Mapping[str, str]) -> float:
-    """Return the resident memory of a process."""
+    """Return the resident memory in MiB, given the fields of a process's `status`."""
     return int(status["VmRSS"].split()[0]) / 1024
 
 
 def history_mib(node: Node) -> float:
-    """Return the memory used by the node's Redis streams."""
+    """Return the memory in MiB that Redis uses for the node's log, probe results and KubeEvents."""
     keys = Keys(node.name)
     channel = Channel(Address(node.url), LONGEST)
     usage = [channel.call("MEMORY", "USAGE", key) or 0 for key in (keys.log, keys.probe_results, keys.kube_events)]
