@@ -142,7 +142,9 @@ from replies, and the page size of a machine does not change.
 
 
 def impure(folder: Path) -> set[tuple[str, str]]:
-    """Return the modules that say "Pure." in their docstring and import something that the purity contract forbids."""
+    """Return the imports that the purity contract forbids in modules whose docstring says "Pure.", except those that
+    `ALLOWED` lists, as pairs of module and imported package.
+    """
     forbidden = set(contract(folder, "pure")["forbidden_modules"].split())
     found: set[tuple[str, str]] = set()
     count = 0

@@ -61,7 +61,9 @@ def is_elapsed(node: ast.AST, names: set[str]) -> bool:
 
 
 def refused(source: str) -> Iterator[int]:
-    """Yield the line numbers of assertions that an elapsed time is below a limit."""
+    """Yield the line numbers of assertions that an elapsed time is below a limit; assertions that contain one of
+    HANG_WORDS are skipped.
+    """
     tree = ast.parse(source)
     functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
     for function in functions:

@@ -1,4 +1,4 @@
-"""The modules that the agent loads at its start or on demand. The tests check this in separate processes."""
+"""Which modules the agent loads at its start, and which only on demand; checked in separate processes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class Machine:
         return subprocess.Popen([sys.executable, *words], env=self.environment, text=True, **streams)
 
     def run(self, *arguments: str, status: int = 0) -> str:
-        """Run a command in a process, which must exit with `status`. Return its output, and its errors if it fails."""
+        """Run a command in a separate process, which must exit with `status`. Return its output, followed by its
+        errors if `status` is not 0.
+        """
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == status, f"{arguments}: {out}{err}{self.log()}"
@@ -78,7 +80,7 @@ class Machine:
         return out + err if status else out
 
     def read(self, *arguments: str, status: int = 0) -> str:
-        """Like `run`, but run the command in this process."""
+        """Run a command in this process; otherwise the same as `run`."""
         result = run(Services(), *self.flags, *arguments)
         assert result.status == status, f"{arguments}: {result}{self.log()}"
         return result.output + result.errors if status else result.output

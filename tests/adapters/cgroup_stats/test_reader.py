@@ -1,4 +1,4 @@
-"""Read resource usage from the kernel's files: trees of plain files stand in for cgroups of both versions."""
+"""Resource usage read from the kernel's files; trees of plain files stand in for cgroups of both versions."""
 
 from pathlib import Path
 

@@ -26,9 +26,7 @@ FULL = Values(cpu_shares=512, cpu_quota_us=150_000, cpu_period_us=100_000, memor
 
 
 class Systemd:
-    """Fake `busctl` and `systemctl`. `calls` are the calls that they received; `fail` makes later calls fail with an
-    error.
-    """
+    """Fake `busctl` and `systemctl`, which record their calls; `fail` makes later calls fail with an error."""
 
     def __init__(self, folder: Path) -> None:
         self._notes, self._error = folder / "notes", folder / "error"

@@ -22,5 +22,5 @@ def desk() -> Iterator[Desk]:
 
 @pytest.fixture
 def hasty(desk: Desk) -> Desk:
-    """Return the same desk with short time-outs, for tests that wait for them."""
+    """A second `Desk` for the folders of `desk`, with short time-outs, for tests in which a call times out."""
     return Desk(GrpcDevicePlugins(desk.folder, desk.watched, SHORT), desk.folder, desk.watched)

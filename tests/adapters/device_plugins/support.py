@@ -61,7 +61,9 @@ class Desk:
 
     @contextmanager
     def serving(self, *, watching: bool = False) -> Iterator[None]:
-        """Serve the registration socket, or watch the folder if `watching` is set."""
+        """Serve the registration socket during the block or, if `watching` is set, watch the folder. Raises
+        PluginRefusal if the socket cannot be served.
+        """
         stop, failed = threading.Event(), list[PluginRefusal]()
         self.failed = failed
 

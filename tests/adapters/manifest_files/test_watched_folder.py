@@ -55,8 +55,8 @@ Watching = Callable[..., Watch]
 
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Watching]:
-    """Return a function that watches `tmp_path / "m"` or another path. Rescans are an hour apart, so that only
-    notifications matter.
+    """Return a function that watches `tmp_path / "m"` or another path. By default, rescans are an hour apart,
+    so that only notifications matter.
     """
     (tmp_path / "m").mkdir()
     started: list[Watch] = []

@@ -37,7 +37,9 @@ class World:
         return len(self._timers)
 
     def run(self, seconds: float, *, shares: Waited | None = None, probes: bool = True) -> None:
-        """Run the loop. `shares`: the fraction of each second that tasks spend waiting for each resource."""
+        """Run the loop for `seconds`. `shares`: the fraction of each second that tasks spend waiting for each resource.
+        `probes`: whether a probe starts first, which keeps the heartbeat running.
+        """
         if probes:
             self.delays.wake()
         until = self.now + seconds

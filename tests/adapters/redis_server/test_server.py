@@ -67,7 +67,7 @@ def test_a_server_is_started_adopted_and_stopped(folder: Path) -> None:
 
 
 def filled(store: RedisStore, token: str) -> str:
-    """Commit until the server is full; return the error text."""
+    """Commit until the server is full; return the error text, or an empty text if it is not full after 1,000 steps."""
     try:
         for turn in range(1000):
             store.step(fitting(store, token, 200, step_id=f"{turn}"))

@@ -19,7 +19,8 @@ AHEAD_SECONDS = 3 * 3600
 COUNTS = "trap 'exit 0' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.2; done"
 HEALTHY = ("served", "counts")
 RESTARTS_WITHOUT_BACK_OFF = 5
-"""Exclusive upper bound on restarts without a back-off: the first restart and the one after the step ahead have none.
+"""The number of restarts without a back-off must stay below this. Two are expected, the first restart and the one after
+the step ahead; the rest is tolerance.
 """
 
 
@@ -78,7 +79,9 @@ def _jumps(node: Node) -> list[int]:
 
 
 def _check_in_order(node: Node) -> None:
-    """Check that each attempt ended exactly once and in order, and that each line of `counts` occurs exactly once."""
+    """Check the order of the log, of the attempts' exits and of the lines of `counts`, that each exit and line occurs
+    exactly once, and that few restarts had no back-off.
+    """
     positions = [line.entry.position for line in node.journal.lines]
     assert all(one < other for one, other in itertools.pairwise(positions))
     for name in ("loops", "ahead", "right", "anew"):

@@ -106,6 +106,6 @@ def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
 
 
 def _recorded_end(node: Node) -> int:
-    """Return the number of the log's last entry, according to the state folder."""
+    """Return the number of the log's last entry, according to the state folder; 0 if it records none."""
     path = node.root / "log-end"
     return int(path.read_text().rstrip().rpartition("-")[2].partition('"')[0]) if path.exists() else 0

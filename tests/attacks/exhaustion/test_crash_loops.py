@@ -15,7 +15,9 @@ HANG = 3600
 
 
 def check_crash_loops(node: Node, count: int, runs: int) -> None:
-    """Start `count` pods, wait for `runs` attempts of each while killing the agent once, and remove the pods."""
+    """Start `count` crash-looping pods, kill and restart the agent, wait until each pod has had `runs` attempts, check
+    their exits, and remove the pods. Another pod must not be affected.
+    """
     node.write("quiet.yaml", pod("quiet"))
     node.start()
     node.wait_until_running("quiet")

@@ -37,7 +37,7 @@ def redis_of(node: Node) -> Any:
 
 
 def wait_for_periods(node: Node, count: int) -> None:
-    """Wait for `count` probe periods, measured by the server's clock."""
+    """Wait for `count` probe periods, measured by Redis's clock."""
     with redis_of(node) as client:
         began = client.time()[0]
         node.journal.wait_for(f"{count} periods", lambda: client.time()[0] > began + count * PERIOD)

@@ -64,7 +64,7 @@ def _seeds() -> list[dict[str, Any]]:
 
 
 def _mutated(chance: random.Random) -> str | bytes:
-    """Return a seed with a few values replaced, or with a few bytes of its text changed."""
+    """Return a seed with one or two values changed, or with its text changed in one or two places."""
     document = copy.deepcopy(chance.choice(_seeds()))
     if chance.random() < 0.5:
         for _ in range(chance.randint(1, 2)):

@@ -147,7 +147,7 @@ def test_a_container_without_a_run_is_reported_in_the_kubelets_words(state: dict
 
 
 def test_logs_of_a_docker_that_does_not_respond_are_one_error_line(node: WrittenNode, tmp_path: Path) -> None:
-    """Docker's process is stopped: its socket accepts connections, but nothing responds."""
+    """The socket accepts connections but nothing responds, as if Docker's process were stopped."""
     assert ANSWER_SECONDS == 10
     node.docker = partial(docker_runtime, timeout_seconds=0.2)
     with socket.socket(socket.AF_UNIX) as silent:

@@ -33,17 +33,17 @@ class Started:
         self.node.write(WEB, accepted(**spec))
 
     def after(self, milliseconds: int, *events: Any) -> Position:
-        """Advance the clock and write events of the pod."""
+        """Advance the clock and write events of the pod; return the position of the last one."""
         self.node.now += milliseconds
         return self.node.write(WEB, *events)
 
     def called(self, cause: Position, what: str, at: int, milliseconds: float, **more: Any) -> None:
-        """Add a span for a call made for this entry."""
+        """Add the agent's span of a call that the entry at `cause` led to. It begins `at` milliseconds after noon."""
         span = Span(entity="default/web", cause=str(cause), what=what, at=NOON + at, milliseconds=milliseconds, **more)
         self.node.spans[PROCESS].append(span)
 
     def waited(self, cause: Position, milliseconds: float, what: str = TURN, **queue: Any) -> None:
-        """Add a span for a finished wait in a queue."""
+        """Add a span for a wait in a queue that begins now and takes `milliseconds`."""
         self.called(cause, what, self.node.now - NOON, milliseconds, queue=Queue(**queue))
 
     def waits(self, cause: Position, what: str = TURN, **queue: Any) -> None:

@@ -172,5 +172,5 @@ def manifest(name: str = "web", namespace: str = "default", **spec: Any) -> pods
 
 
 def columns(text: str) -> list[list[str]]:
-    """Return the cells of a printed table."""
+    """Return the rows of a printed table, each as a list of its cells."""
     return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in text.splitlines()]

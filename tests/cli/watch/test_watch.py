@@ -26,7 +26,9 @@ def end(owner: LogOwner, name: str) -> None:
 
 @contextmanager
 def watching(owner: LogOwner, *arguments: str) -> Iterator[Iterator[str]]:
-    """Yield the output lines of the command, then interrupt it. It must exit without further output."""
+    """Run `get pods` with these arguments in a separate process. Yield its output lines, and interrupt it after the
+    block; it must then exit without further output.
+    """
     process = subprocess.Popen(
         owner.command("get", "pods", *arguments),
         stdout=subprocess.PIPE,

@@ -29,7 +29,7 @@ from tests.conformance.outcome import Case, as_sets, differences
 
 _FIRST = 1_700_000_000_000
 _LATER = 100_000
-"""The time, in seconds, used for a case that names none."""
+"""The current time of cases that name none, in seconds after `_FIRST`."""
 
 
 class _Node(FakeRuntime, NoPodLogs):
