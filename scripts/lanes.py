@@ -1,8 +1,9 @@
 """Runs all tests in parallel lanes, since most tests wait for real clocks; called by scripts/test.
 
-Input: a folder of tests. Output, on standard output: a line for each unit (a folder or file of tests), the whole output
-of each failed unit, a line per minute with the current tests, and at the end the slowest tests. Exit status 1 if any
-unit failed, was stopped at its time limit or was not run. Checks, which are separate commands, are the first units.
+Input: a folder of tests. Output, on standard output: a line for each unit (a folder or file of tests), the output of
+each failed unit (of one stopped at its time limit only the end), a line per minute with the current tests, and at the
+end the slowest tests and the failed units. Exit status 1 if any unit failed, was stopped or was not run.
+Checks, which are separate commands, are the first units.
 
 When a lane has finished a unit, it starts the next one. The longest units come first, so that the lanes end at about
 the same time. A unit is a separate pytest process, with a separate Docker Engine if it needs one. At its time limit it

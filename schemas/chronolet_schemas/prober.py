@@ -41,10 +41,11 @@ class ProbeEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is requested, or has a new definition from now on; its streaks and results are kept.
+    """The probe is requested, or has a new definition from now on. Its streaks and results are kept, except for another
+    pod of the same name.
 
     `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` the
-    container's path in the spec (`spec.containers{app}`). `change` counts the definitions of this probe.
+    container's path in the spec, such as `spec.containers{app}`. `change` counts the definitions of this probe.
     """
 
     definition: Probe
@@ -139,9 +140,9 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
     """A probe timed out, and a measured stall explains it: streaks and results are unchanged.
 
-    Recorded for the first of a series and then every 15 s, until the probe succeeds. The series so far has
-    `consecutive` such probes in `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds`
-    by a shortage of `short_of`.
+    Recorded for the first of a series and then at intervals of at least 15 s, until the probe succeeds or its time-outs
+    count as failures. The series so far has `consecutive` such probes in `for_milliseconds`. This one began at `at` and
+    was stalled for `stalled_milliseconds` by a shortage of `short_of`.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The resources of the node, which pods have which share, and the cgroups that enforce it. Source: pkg/kubelet/cm,
+"""The node's resources, the pods' shares of them, and the cgroups that enforce these. Source: pkg/kubelet/cm,
 lifecycle.
 
 Events about a pod name `pod` (namespace/name) and `uid`. A cgroup is named by its path in the kubelet's notation, such

@@ -60,7 +60,9 @@ class Restart(NamedTuple):
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Return the restarts of healthy and of broken containers, and how often the overload protection acted."""
+    """Run all phases; return figures of the restarts of healthy and of broken containers, and of how often the overload
+    protection acted.
+    """
     plan = QUICK if options.quick else FULL
     if options.cpu_seconds:
         plan = plan._replace(cpu_seconds=options.cpu_seconds)

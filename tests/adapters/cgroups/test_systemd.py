@@ -43,7 +43,7 @@ class Systemd:
 
     @property
     def calls(self) -> list[str]:
-        """Return the calls since `calls` was last read."""
+        """The calls received since this property was last read."""
         lines = self._notes.read_text().splitlines() if self._notes.exists() else []
         self._notes.unlink(missing_ok=True)
         return [line.removeprefix("busctl call ").partition(".Manager ")[2] or line for line in lines]

@@ -102,7 +102,7 @@ def test_the_remaining_timers_fire_in_order(loop: Loop) -> None:
 
 
 def test_an_ended_lane_starts_nothing(loop: Loop) -> None:
-    """A worker may become due after the attempts have been ended, but before the loop's thread ends."""
+    """A probe may become due after its lane has been ended, but before the loop's thread ends."""
     lane = Lane(loop, "lane", 1, HANG_SECONDS)
     done: list[object] = []
     attempts = [

@@ -33,7 +33,7 @@ def per_minute(pids: Sequence[int], seconds: float) -> list[float]:
 
 
 def figures(url: str, redis_pid: int, locks: Path, seconds: float) -> list[Figure]:
-    """Measure a kernel process with three idle kinds."""
+    """Measure a kernel process with three idle kinds, and its Redis; return the figure."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     store.close()

@@ -84,7 +84,7 @@ def _read(path: Path, kind: str) -> Counter[tuple[str, ...]]:
 
 
 def _acts(stack: tuple[str, ...]) -> bool:
-    """Return whether a thread runs a one-shot effect, for which others may wait."""
+    """Return whether the stack is that of an effect that others may wait for: not one of STANDING."""
     _, _, effect = stack[0].partition(" ")
     return bool(effect) and effect not in STANDING
 
