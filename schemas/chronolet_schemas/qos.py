@@ -165,7 +165,7 @@ class PodReleased(PodEvent, frozen=True, kw_only=True):
 class ContainerKept(PodEvent, frozen=True, kw_only=True):
     """Intent: the container `id` is running; give its own cgroup the values that the runtime cannot set.
 
-    Holds until the container's successor is running, or the pod is released.
+    Applies until the container's successor is running, or the pod is released.
     """
 
     container: str

@@ -35,7 +35,7 @@ _REQUEST_TIMEOUT_SECONDS = 30.0
 
 PAGES = ("/pods", "/runningpods", "/healthz", "/metrics", "/metrics/probes", "/metrics/resource", "/stats/summary")
 GOALS = {"/metrics/cadvisor": (0.25, 0.5)}
-"""Goals for pages with goals other than the usual ones: CPU seconds and seconds of a request."""
+"""Goals of the pages to which `_USUAL_GOALS` do not apply: CPU seconds and seconds of a request."""
 _USUAL_GOALS = (0.05, 0.1)
 
 

@@ -48,8 +48,8 @@ def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:
 
 
 def check_same_name(node: Node, server: PrivateRedis) -> None:
-    """Check that the agent exits if the state folder remembers the log end of another run, later than the oldest entry
-    of the server's log, and starts once the right log end is restored.
+    """Check that the agent exits and leaves the log unchanged if its state folder records the log end of another run,
+    later than the oldest entry of the server's log; and that it starts once the right log end is recorded again.
     """
     end, log = node.root / "log-end", Keys(node.name).log.encode()
     right, before = end.read_bytes(), keys_of(server, node.name)[log]

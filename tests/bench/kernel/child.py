@@ -35,7 +35,7 @@ class Child:
         return self.process.pid
 
     def line(self) -> tuple[str, int]:
-        """Read the next word and its time (monotonic, nanoseconds). Raises EOFError if the process has ended."""
+        """Read the next output line: word and time (monotonic, nanoseconds). Raises EOFError if the process ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

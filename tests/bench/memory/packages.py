@@ -1,6 +1,6 @@
 """Python objects by package: the project's subpackages, each library, and the standard library as a whole.
 
-Input: the path of a traced agent. Output: MiB by package, largest first. Next: `memory`.
+Input: the path that was passed to `traced`. Output: MiB by package, largest first. Next: `memory`.
 """
 
 from __future__ import annotations

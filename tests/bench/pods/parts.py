@@ -75,7 +75,7 @@ def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
 
 
 def value(found: dict[str, Any], name: str) -> float:
-    """Return a measured value; infinite if nothing happened."""
+    """Return a measured value; infinite if the measured event never happened."""
     value = found.get(name)
     return math.inf if value is None else float(value)
 

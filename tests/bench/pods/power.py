@@ -1,7 +1,7 @@
 """Power-on: every process of a full machine is killed, then engine and agent start again.
 
-Input: the number of pods. Output: one figure: the time from the agent's start to the last pod's, next to the fastest
-bare client with the same number of pods on the same engine. Next: `pods`.
+Input: the number of pods. Output: one figure: the time from the agent's start to that of the last pod, next to the
+fastest bare client with the same number of pods on the same engine. Next: `pods`.
 
 Engine and agent are private to this part, because no others could survive the kill of their engine. The engine starts
 first and is not measured: its containers are dead when the agent starts.

@@ -149,7 +149,7 @@ class Soak:
     # -- phases ------------------------------------------------------------------------------------------------------
 
     def live(self) -> None:
-        """Run the whole soak."""
+        """Run the soak: apply the pods, disturb the node, break containers, measure resources before and after."""
         self.begin()
         time.sleep(SETTLE_SECONDS)
         self.held_at_first = held(self.node)
