@@ -1,9 +1,10 @@
-"""Pleg's decider: turns observations of containers into events. Pure.
+"""Pleg's decider: turns observations of containers into events, and decides when kills for failed probes happen. Pure.
 
-Input: `signals` of the two standing effects; `pleg.AdoptContainers` for containers older than the log. Output: events
-of `pleg`; none for a signal without news. Next: `pod`, the prober, the collectors. `containers` compares observations
-with the state; `probe_kills` queues the liveness and startup kills that are held back; pleg does this because a node
-has exactly one pleg. Source: pkg/kubelet/pleg/generic.go, evented.go.
+Input: `signals` of the two standing effects; `prober.ProbeUnjudged`, `KillAsked` and `KillWithdrawn`;
+`pleg.AdoptContainers` for containers that are older than the log; Due. Output: events of `pleg`, each followed by its
+KubeEvents; none if a signal reports nothing new. Next: `pod`, the prober, the collectors. `containers` compares
+observations with the state; `probe_kills` queues the liveness and startup kills that are held back: this is done in
+pleg because a node has exactly one. Source: pkg/kubelet/pleg/generic.go, evented.go.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 MOST_EVENTS = 1000
-"""Maximum number of container events from one listing: the capacity of the kubelet's channel. The kubelet drops the
-rest; pleg defers it to the next listing."""
+"""Maximum number of container events from one listing: the capacity of the kubelet's channel. The kubelet drops any
+further events; pleg defers them to the next listing."""
 
 _ContainerMessage = signals.ContainerObserved | signals.OomKilled | signals.Relisted | pleg.AdoptContainers
 PlegMessage = (
@@ -43,7 +44,7 @@ PlegMessage = (
 
 
 def decide(node: str, policy: Policy, state: State, message: PlegMessage, now: int) -> Sequence[Event]:
-    """Return the new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
+    """Return the new facts in a message, each followed by its KubeEvents."""
     facts = _facts(policy, state, message, now)
     return tuple(one for event in facts for one in (event, *kube_events_for(node, state, event)))
 
@@ -109,8 +110,8 @@ def _relist_fails(message: signals.RelistFailed, now: int) -> Iterator[Event]:
 
 
 def _listing_events(state: State, message: signals.Relisted) -> Sequence[Event]:
-    """Return the events of a listing: at most MOST_EVENTS container events, and which pods became readable or
-    unreadable.
+    """Return the events of a listing: at most MOST_EVENTS container events, which pods became readable or unreadable,
+    and how many container events were deferred.
     """
     found = tuple(changes(state, message.observed))
     reported = found[:MOST_EVENTS]
@@ -140,7 +141,7 @@ def _on_due(policy: Policy, state: State, now: int) -> Iterator[Event]:
 
 def due(policy: Policy, state: State) -> int | None:
     """Return the earlier of two times: when pleg becomes unhealthy unless a listing succeeds first, and when
-    `holding_back` acts next. The standing effects schedule their own listings.
+    `holding_back` acts next; None if neither applies. The standing effects schedule their own listings.
     """
     times = (_ill_at(state), holding_back.due(policy, state.probe_kills))
     return min((at for at in times if at is not None), default=None)

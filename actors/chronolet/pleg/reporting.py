@@ -1,4 +1,5 @@
-"""The KubeEvents that accompany pleg's events, with the kubelet's reasons and texts. Pure.
+"""The KubeEvents that accompany pleg's events, with the kubelet's reasons and texts where the kubelet has such events.
+Pure.
 
 Input: the node's name, the State before an event, the event. Output: `kube_events.Recorded`, none for most events.
 Next: `decider` appends them to the event. Source: pkg/kubelet/nodestatus/setters.go (ReadyCondition, MachineInfo),
@@ -16,7 +17,9 @@ from chronolet_schemas.envelope import Event
 
 
 def kube_events_for(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded]:
-    """Yield the KubeEvents that the kubelet would record for `event`. A node with an unhealthy PLEG is not ready."""
+    """Yield the KubeEvents for `event`: those that the kubelet would record, and those about kills that are held back,
+    which it does not have. A node with an unhealthy PLEG is not ready.
+    """
     match event:
         case pleg.StreamFollowed():
             yield from _followed(node, state, event)

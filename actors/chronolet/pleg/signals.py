@@ -14,8 +14,9 @@ from chronolet_schemas.envelope import Message, Signal
 class ContainerObserved(Signal, frozen=True, kw_only=True):
     """One observation of a container, from a line of the event stream or an inspect. `container` is POD for a sandbox.
 
-    `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False if the
-    exit code, the reason and the exact times are unknown. Times are milliseconds of the runtime's clock, 0 if unknown.
+    `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False if
+    `started_at` is the time of a start notice, not the exact start time. Times are milliseconds of the runtime's clock,
+    0 if unknown.
     """
 
     pod: str
@@ -72,10 +73,11 @@ class OomKilled(Signal, frozen=True, kw_only=True):
 class Relisted(Signal, frozen=True, kw_only=True):
     """A successful listing that began at `began_at` (milliseconds of the agent's clock).
 
-    `observed`: the inspected containers, which are new, different from the last listing, or confirmed gone (an id is
-    never reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`: the
-    number of containers in the whole listing. `partial`: whether the rest of the listing follows; a pod missing from
-    `unread` may then still be unreadable.
+    `observed`: the inspected containers: those of pods in which a container is new, changed or gone, or could not be
+    inspected; all of them if notices may have been missed. A 404 proves that a container is gone, because an id is
+    never reused. `unread`: pods with a failed inspect, which the next listing repeats. `count`: the number of
+    containers in the whole listing. `partial`: whether the rest of the listing follows; a pod missing from `unread` may
+    then still be unreadable.
     """
 
     began_at: int

@@ -1,7 +1,7 @@
 """Pleg's state: the known containers and their runs, folded from pleg's own events.
 
-Output: the frozen State. Next: `decider`; metrics and health read it too. Times are milliseconds of the runtime's
-clock, 0 if unknown.
+Output: the frozen State. Next: `decider`; metrics and health read it too. Times of runs are milliseconds of the
+runtime's clock, 0 if unknown.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     may have. `boot_id`, `endpoint` (the engine's address) and `engine_id`: the last reported values; the last two are
     empty in older logs.
 
-    While `relist` is failing, `listed_at` is when the last successful listing began (0: never); pleg turns `unhealthy`
-    once that is more than `threshold_milliseconds` ago. `unread`: uids of pods that cannot be inspected, with the
-    error; what is known about their containers may be outdated. `probe_kills`: see `ProbeKills`.
+    While `relist` is failing, `listed_at` is when the last successful listing began, in milliseconds of the agent's
+    clock (0: never); pleg turns `unhealthy` once that is more than `threshold_milliseconds` ago. `unread`: uids of pods
+    that cannot be inspected, with the error; what is known about their containers may be outdated. `probe_kills`: see
+    `ProbeKills`.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()

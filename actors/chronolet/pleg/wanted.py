@@ -16,7 +16,8 @@ class FollowRuntime(Effect, frozen=True, kw_only=True):
 
 
 class Relist(Effect, frozen=True, kw_only=True):
-    """List the runtime's containers periodically. Sends one Relisted or RelistFailed per listing.
+    """List the runtime's containers periodically. Sends one Relisted or RelistFailed per listing, and before it, if
+    everything is inspected, a partial Relisted with the containers that are not running.
 
     Relists every `period_seconds` while the stream is down, else at the worker's configured interval.
 

@@ -148,7 +148,7 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
 def duration(what: str, value: Any) -> int:
-    """Parse a Go duration above zero (`10s`, `1m30s`, `500ms`) into milliseconds."""
+    """Parse a Go duration of at least one millisecond (`10s`, `1m30s`, `500ms`) into milliseconds."""
     total = _milliseconds(value)
     if total is None or total < 1:
         raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
@@ -164,7 +164,7 @@ def duration_or_none(what: str, value: Any) -> int:
 
 
 def _milliseconds(value: Any) -> int | None:
-    """Parse a Go duration into milliseconds; None if `value` is not a Go duration."""
+    """Parse a Go duration in h, m, s and ms into milliseconds; None if `value` is not one."""
     rest, total = str(value).strip(), 0.0
     if not rest:
         return None
@@ -250,8 +250,8 @@ _WEB = ("http", "https")
 
 
 def _is_complete(found: str) -> bool:
-    """Return whether an http(s) URL has a host and a valid port, or a URL with another scheme has a valid port and a
-    numeric Redis database.
+    """Return whether the URL's port, if given, is valid; an http(s) URL must also have a host, and for another scheme
+    the Redis database, if given, must be numeric.
     """
     try:
         parts = urlsplit(found)
@@ -279,7 +279,7 @@ def redis_server(what: str, value: Any) -> str:
 
 
 def _shown(found: str) -> str:
-    """Format an unparseable URL for an error: masked if it may contain a password."""
+    """Format a refused URL for an error: masked if it may contain a password."""
     return "a URL that cannot be parsed" if any(mark in found for mark in "@?#") else repr(found)
 
 

@@ -1,7 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the pages; `main`
-starts and stops it.
+Input: settings, the runtime, `Running`. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the
+pages; `main` starts and stops it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stats:
         self._disk.start()
 
     def stop(self) -> None:
-        """Stop both threads."""
+        """Stop both threads, without waiting for the disk thread, and only briefly for the sampler."""
         self._disk.stop()
         self._sampler.stop()
 

@@ -24,7 +24,8 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 class Row(NamedTuple):
     """A cgroup or the machine. `what`: its kind (`NODE`, `POD`, `SANDBOX` or `CONTAINER`). `labels`: rendered, without
-    braces. `used`: disk usage of the container's writable layer, which is on the file system `disk`.
+    braces. `created_at`: when it was created (the machine: booted), in milliseconds. `used`: disk usage of the
+    container's writable layer, which is on the file system `disk`. `log_bytes`: size of the container's log.
     """
 
     what: str
@@ -78,7 +79,7 @@ def _seconds(field: str, unit: float) -> Callable[[Row], float]:
 
 
 def _if_limited(read: Callable[[Row], float]) -> Callable[[Row], float | None]:
-    """Omit the sample if there is no CPU quota, as cAdvisor does."""
+    """Return a reader that omits the sample if there is no CPU quota, as cAdvisor does."""
     return lambda row: read(row) if row.usage.limits.cpu_quota_us else None
 
 

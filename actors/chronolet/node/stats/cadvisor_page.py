@@ -1,8 +1,8 @@
 """The page /metrics/cadvisor: the usage of each cgroup, with cAdvisor's names and the kubelet's labels. Pure.
 
-Input: a `Snapshot`. Output: Prometheus text, each sample with its sampling time. Next: `pages`. Source: cAdvisor's
-metrics/prometheus.go, pkg/kubelet/server/server.go (containerPrometheusLabelsFunc). A pod's network usage is that of
-its sandbox, the container named POD; the pod's own cgroup has empty container and image labels.
+Input: a `Snapshot`. Output: Prometheus text; samples of usage have a timestamp, their sampling time. Next: `pages`.
+Source: cAdvisor's metrics/prometheus.go, pkg/kubelet/server/server.go (containerPrometheusLabelsFunc). A pod's network
+usage is that of its sandbox, the container named POD; the pod's own cgroup has empty container and image labels.
 """
 
 from __future__ import annotations

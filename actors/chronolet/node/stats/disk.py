@@ -51,7 +51,7 @@ class Disk:
         self._thread = threading.Thread(target=self._run, name="disk use", daemon=True)
 
     def start(self) -> None:
-        """Start a thread that measures all layers every WALK_SECONDS."""
+        """Start a thread that measures all layers, with a pause of WALK_SECONDS after each walk."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -59,7 +59,9 @@ class Disk:
         self._over.set()
 
     def added(self, pod: PodSample, pids: Mapping[str, int]) -> PodSample:
-        """Return the pod with the sizes that are known so far. `pids`: a process of each container, by container id."""
+        """Return the pod with the sizes that are known so far. `pids`: a process of each container, by container id,
+        through which later walks find its layer.
+        """
         with self._lock:
             self._pids |= pids
         sandbox = pod.sandbox and self._sized(pod, pod.sandbox)
@@ -72,11 +74,11 @@ class Disk:
             self._layers = {one: layer for one, layer in self._layers.items() if one in running}
 
     def images(self) -> FileSystem | None:
-        """Return the file system that containers write to; None before the first walk."""
+        """Return the file system that containers write to; None until a walk has measured a layer."""
         return self._images
 
     def walk(self) -> None:
-        """Measure every layer once."""
+        """Measure every layer once; return early after `stop`."""
         with self._lock:
             pids = dict(self._pids)
         began, found = time.monotonic(), ""

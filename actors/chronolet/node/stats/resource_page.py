@@ -1,7 +1,7 @@
 """The page /metrics/resource: usage of the node, its pods and containers, for autoscalers. Pure.
 
-Input: a `Snapshot`. Output: Prometheus text, each sample with its sampling time. Next: `pages`. Source:
-pkg/kubelet/metrics/collectors/resource_metrics.go.
+Input: a `Snapshot`. Output: Prometheus text; samples of usage have a timestamp, their sampling time. Next: `pages`.
+Source: pkg/kubelet/metrics/collectors/resource_metrics.go.
 """
 
 from __future__ import annotations

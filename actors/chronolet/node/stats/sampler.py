@@ -1,8 +1,8 @@
 """The sampler: one thread that reads the usage of the node and its pods, and keeps the last sample for the pages.
 
-Input: `Running`, the kernel's files. Output: `Snapshot`s. Next: `pages`. Pages neither wait for a sample nor call
-Docker: the sampler lists containers itself, and only if pleg has not done so for a while. Corresponds to cAdvisor's
-housekeeping (manager/container.go).
+Input: `Running`, the kernel's files. Output: `Snapshot`s. Next: `pages`. After the first sample, pages do not call
+Docker, and wait only briefly for a round: the sampler lists containers itself, and only if pleg has not done so for a
+while. Corresponds to cAdvisor's housekeeping (manager/container.go).
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ class Sampler:
             self._thread.join(self._waits.end)
 
     def latest(self) -> Snapshot:
-        """Return the last sample, plus containers that have started since. Raises `Refusal` while the running
-        containers are unknown, and BusyError while the first sample is being taken.
+        """Return the last sample, plus containers that have started since, unless a round takes longer than
+        `Waits.new`. If there is no sample yet, take the first one: raises `Refusal` if the running containers cannot be
+        listed, BusyError if another thread needs longer than `Waits.first` for it, and the errors in `_EXPECTED` if
+        /proc is malformed.
         """
         last = self._last
         if last is None:
@@ -114,8 +116,9 @@ class Sampler:
             self._lock.release()
 
     def sample(self, *, pause: float = 0) -> None:
-        """Run one round, with a pause of `pause` seconds after each batch of pods. Raises `Refusal` like `latest`, and
-        the errors in `_EXPECTED` if /proc is malformed.
+        """Run one round, with a pause of `pause` seconds after each batch of pods. Before the first sample, raises
+        `Refusal` if the running containers cannot be listed; raises the other errors in `_EXPECTED` if /proc is
+        malformed.
         """
         with self._lock:
             self._last = self._round(pause)

@@ -15,8 +15,8 @@ from chronolet.rules.names.names import SANDBOX
 
 
 class Measured(NamedTuple):
-    """The usage of one cgroup. `nano_cores`: CPU usage since the previous sample in nanocores, None if there is no
-    previous sample; `path`: the cgroup's path.
+    """The usage of one cgroup. `nano_cores`: CPU usage since the previous sample in nanocores, None if unknown (see
+    `rate`); `path`: the cgroup's path.
     """
 
     usage: Usage
@@ -44,8 +44,9 @@ class ContainerSample(NamedTuple):
 
 
 class PodSample(NamedTuple):
-    """A pod with at least one container. `whole`: the pod's own cgroup, None if it has none. The sandbox's usage
-    includes the network interfaces. Containers are sorted by name, those with the same name by creation time.
+    """A pod with at least one running container, which may be its sandbox. `whole`: the pod's own cgroup, None if it
+    has none. The sandbox's usage includes the network interfaces. Containers are sorted by name, those with the same
+    name by creation time.
     """
 
     namespace: str
@@ -73,7 +74,9 @@ class Snapshot(NamedTuple):
 
 
 def rate(before: Usage | None, now: Usage) -> int | None:
-    """Return the CPU usage between two samples in nanocores; None for the first sample and after a counter reset."""
+    """Return the CPU usage between two samples in nanocores; None for the first sample, after a counter reset, and if
+    the clock has not advanced.
+    """
     if before is None or now.at <= before.at or now.cpu_nanoseconds < before.cpu_nanoseconds:
         return None
     return (now.cpu_nanoseconds - before.cpu_nanoseconds) * 1000 // (now.at - before.at)

@@ -107,7 +107,7 @@ def _container(one: ContainerSample, images: FileSystem | None) -> Object:
 
 
 def _used(measured: Measured, at: str) -> Object:
-    """Return the cpu, memory and io sections."""
+    """Return the sections cpu, memory and, if the kernel reports I/O pressure, io."""
     usage, waits = measured.usage, measured.usage.pressures
     busy = {} if measured.nano_cores is None else {"usageNanoCores": measured.nano_cores}
     found: Object = {
@@ -135,7 +135,9 @@ def _memory(usage: Usage, at: str) -> Object:
 
 
 def _psi(pressure: Pressure | None) -> Object:
-    """Return the psi section; `total` is in microseconds, as the kernel reports it and the kubelet passes it on."""
+    """Return the psi section, nothing if the pressure is unknown; `total` is in microseconds, as the kernel reports it
+    and the kubelet passes it on.
+    """
     return {} if pressure is None else {"psi": {"full": _stall(pressure.full), "some": _stall(pressure.some)}}
 
 

@@ -1,9 +1,10 @@
 """Tracks one pod over many sampling rounds: the location and last usage of its cgroups.
 
 Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. If a cgroup's CPU time and memory are the
-same as at its last reading, it counts as unchanged, together with the cgroups in it: their files are not read again
-until `_ALL_ROUNDS` have passed. For a busy pod, CPU time and memory are read in every round, I/O, threads and pressure
-in every fourth, limits in every eighth. A nearly idle pod is skipped in every other round.
+same as at its last reading, and its pressure averages are zero, it counts as unchanged, together with the cgroups in
+it: their files are not read again until `_ALL_ROUNDS` have passed. For a busy pod, CPU time and memory are read in
+every round, I/O, threads and pressure in every fourth, limits in every eighth. A nearly idle pod is skipped in every
+other round.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ class TrackedPod:
         return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Sample the pod, or return its previous sample if it is nearly idle. Returns None if no container has a
-        cgroup.
+        """Sample the pod; in every other round, return its previous sample if it is nearly idle. Returns None if no
+        container has a cgroup.
         """
         self._round += 1
         ids = frozenset(one.id for one in containers)
@@ -134,7 +135,9 @@ class TrackedPod:
         return self._last
 
     def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Sample, between rounds, the containers started since the last round; the others keep their last usage."""
+        """Sample, between rounds, the containers started since the last round, and the pod's own cgroup; other
+        containers keep their last usage. Returns None if no container has a cgroup.
+        """
         for one in containers:
             if one.id not in self._cgroups and self._find(one, sources):
                 _read(self._cgroups[one.id], sources, Depth.ALL)

@@ -1,6 +1,7 @@
 """Derives the events of one observation of a container from the state before it. Pure.
 
-Input: State, an observation. Output: events of `pleg`; none if the observation is not news. Next: `decider`.
+Input: State, an observation. Output: events of `pleg`; none if the observation is already known or outdated. Next:
+`decider`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ state."""
 def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals.OomKilled | None:
     """Return the signal for a line of the event stream; None for a creation.
 
-    A creation is not news: a start notice follows, and a listing finds a container that never starts.
+    A creation needs no signal: a start notice follows, and a listing finds a container that never starts.
     """
     ref = _ref(notice.id, owner)
     match notice.action:

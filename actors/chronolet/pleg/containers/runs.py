@@ -1,4 +1,4 @@
-"""Decides whether an observation of a container is news. Pure.
+"""Decides whether an observation of a container is new: neither already known nor outdated. Pure.
 
 Input: the known Run (or None) and an observation. Output: a bool. Next: `changes`. Within one run, a container only
 moves forward: created, running, exited. A start after the known end begins a new run of the same container. So does a

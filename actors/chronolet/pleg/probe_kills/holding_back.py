@@ -1,8 +1,8 @@
 """Rate-limits liveness and startup kills while an overloaded machine makes the probes of several pods fail. Pure.
 
-Input: State's `probe_kills`, the time, and the prober's `ProbeUnjudged`, `KillAsked` and `KillWithdrawn`; the first two
-name the resources that the machine is short of. Output: events of `pleg`. Next: `decider`; the prober subscribes to
-ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
+Input: State's `probe_kills`, the time, and the prober's `KillWithdrawn`, `ProbeUnjudged` and `KillAsked`, of which the
+last two name the resources that the machine is short of. Output: events of `pleg`. Next: `decider`; the prober
+subscribes to ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
 
     phase       message or time                           event, next phase
     immediate   a kill is requested                       ProbeKillReleased
@@ -13,8 +13,9 @@ ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
     held back   no kill is queued, and WINDOW has passed  ProbeKillsResumed -> immediate
                 without trouble or a release
 
-The head of the queue is due once it has waited for `hold_milliseconds` and a minute divided by `kills_per_minute` has
-passed since the previous release. So the last of n kills waits for at most `hold_milliseconds` plus n such intervals.
+Trouble is recorded in both phases by ProbeTroubleNoted. The head of the queue is due once it has waited for
+`hold_milliseconds` and a minute divided by `kills_per_minute` has passed since the previous release. So the last of n
+kills waits for at most `hold_milliseconds` plus n such intervals.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ ProberMessage = Trouble | prober.KillWithdrawn
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for kills. If `kills_per_minute` is 0, kills are never held back (`--probe-overload-protection=false`)."""
+    """Limits for kills that are held back: how many are released per minute, and how long each waits at least. If
+    `kills_per_minute` is 0, kills are never held back (`--probe-overload-protection=false`).
+    """
 
     kills_per_minute: int = 10
     hold_milliseconds: int = 60_000

@@ -26,10 +26,11 @@ class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ProbeKills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Liveness and startup kills that are being held back. Times are milliseconds of the agent's clock.
 
-    `since`: when holding back began, 0 if kills are not held back. `short_of`: the resources that the machine is short
-    of. `held`: the waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage,
-    each with the time; `troubled_at`: the latest of these times. `released_at`: when a kill was last released.
-    `released` and `dropped`: how many kills have been released and dropped since `since`.
+    `since`: when holding back began, 0 if kills are not held back. `short_of`: the resources that the machine was short
+    of at that time; `kills_per_minute`: the limit at that time. `held`: the waiting kills by probe key. `troubled`:
+    pods whose probes recently had trouble during a shortage, each with the time; `troubled_at`: the latest of these
+    times. `released_at`: when a kill was last released. `released` and `dropped`: how many kills have been released and
+    dropped since `since`.
     """
 
     since: int = 0

@@ -165,7 +165,9 @@ class Relisting:
         return observed, tuple(self._unread.values())
 
     def _listed(self, containers: Iterable[ContainerState]) -> Mapping[str, Glance]:
-        """Return our containers by id. A container that has our node's label but lacks the other labels is not ours."""
+        """Return the pods' containers by id, and record their owners. A container that has the node's label but lacks
+        the other labels belongs to no pod.
+        """
         found: dict[str, Glance] = {}
         for one in containers:
             owner = labels.read(one.labels)
