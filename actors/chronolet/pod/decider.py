@@ -131,7 +131,7 @@ def _planned(state: State, now: int, settings: Settings) -> Sequence[Event]:
 
 def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
     """Return the events `steps`, or the pod's rejection if they lead to a sandbox and the node's policy forbids the
-    pod.
+    pod. The start of the first sandbox is followed by the policy's warning, if there is one.
     """
     if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _STARTS) for one in steps):
         return steps
@@ -152,9 +152,9 @@ def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[E
 
 
 def _due(state: State, settings: Settings) -> int | None:
-    """Return when the pod next has something to do: the end of the first wait after which there is a next event. 0
-    (immediately) if the participating kinds have changed since the last decision, because this pod might never receive
-    another message.
+    """Return when the pod next has something to do: the end of the first wait after which there is a next event; None
+    if there is none. 0 (immediately) if the participating kinds have changed since the last decision, because this pod
+    might never receive another message.
     """
     if _participant_steps(state, settings.participants):
         return 0

@@ -130,7 +130,9 @@ def _hooks(state: State) -> Iterator[Wanted]:
 
 
 def _exits(state: State) -> Iterator[Wanted]:
-    """Yield the reads of termination messages. Only the clean-up waits for them; a start must not queue behind them."""
+    """Yield the reads of termination messages. Unless the pod is over, containers on their way to their next start are
+    skipped. Only the clean-up waits for them; a start must not queue behind them.
+    """
     for one in state.containers:
         dead = one.exit
         if dead is None or dead.read or (one.phase in ON_ITS_WAY and not state.over):

@@ -50,13 +50,13 @@ class SandboxDown(EffectResult, frozen=True, kw_only=True):
 
 
 class SandboxRefused(EffectResult, frozen=True, kw_only=True):
-    """The sandbox could not be started; nothing of this attempt remains."""
+    """The sandbox could not be started. What was created has been removed, if the runtime allowed it."""
 
     message: str
 
 
 class PullBegan(EffectResult, frozen=True, kw_only=True):
-    """Progress of EnsureImage: a pull has begun, because the image is missing or the policy is Always.
+    """Progress of EnsureImage: a pull begins or joins the queue, because the image is missing or the policy is Always.
 
     `lost`: the names of pull Secrets that cannot be read.
     """
@@ -124,7 +124,8 @@ class ContainerDead(EffectResult, frozen=True, kw_only=True):
 
 class ContainerRefused(EffectResult, frozen=True, kw_only=True):
     """The container could not be created (empty `id`) or could not be started (`id` is set; `exit_code` is the
-    runtime's, else 128).
+    runtime's, else 128). `id` is also empty if the runtime did not answer, so that the container may be running, and if
+    nothing of the attempt has run.
 
     `reason` FailedMount: a volume of the pod is not available, so no creation was attempted.
     """

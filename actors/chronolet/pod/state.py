@@ -126,7 +126,9 @@ class Ahead(Record, frozen=True, kw_only=True):
 
 
 class BackOff(Record, frozen=True, kw_only=True):
-    """A container's crash-loop back-off: the wait before the next restart, and when it last changed."""
+    """A container's crash-loop back-off: the wait before the next restart, and when it last changed or the container
+    last started.
+    """
 
     seconds: int
     updated_at: int
@@ -154,7 +156,7 @@ class Container(Record, frozen=True, kw_only=True):
     and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` and `retry_at`: the start and
     the end of the current wait; `tell_again_at`: when it is next reported. `waited_seconds`: the delay of the latest
     restart. `post_start`: the hook to request once the container is running. `hook`: the hook in progress. `ahead`: the
-    creation of the next attempt. `left`: the definition of a container that is no longer in the spec.
+    creation of an attempt ahead of its start. `left`: the definition of a container that is no longer in the spec.
     """
 
     name: str
@@ -191,7 +193,9 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def next_attempt(self) -> int:
-        """The number of the next attempt to create."""
+        """The number of the next attempt to create. Only meaningful while no attempt is alive: otherwise it may be the
+        number of the live attempt, or 0.
+        """
         return self.exit.attempt + 1 if self.exit else 0
 
     @property

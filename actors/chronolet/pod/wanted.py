@@ -1,8 +1,8 @@
 """The effects of a pod, each with all the plain data that its worker needs.
 
-Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effects`, whose workers run them and send one
-of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names and
-labels, and reports it as if it had just done it.
+Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effects`, whose workers run them and send
+`signals`: progress reports, and one result. Workers are idempotent: one that is restarted finds its own earlier work by
+deterministic names and labels, and reports it as if it had just done it.
 
 Subjects (only one effect per subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation
 ahead of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a
@@ -52,7 +52,7 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
     """Store the pod's manifest, create and start the sandbox. Sends SandboxMade once it is created. Results: SandboxUp,
     SandboxDown (found dead), SandboxRefused.
 
-    The worker must remove a sandbox that could not be started before it sends SandboxRefused, because the next attempt
+    Before it sends SandboxRefused, the worker tries to remove a sandbox that could not be started, because the retry
     uses the same name.
     """
 
@@ -171,7 +171,8 @@ class DiscardContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class StopContainer(PodEffect, frozen=True, kw_only=True):
-    """Send TERM, and KILL at `deadline` (milliseconds; a retry after a restart gets the remainder of the grace period).
+    """Send the container's stop signal, and KILL at `deadline` (milliseconds; a retry after a restart gets the
+    remainder of the grace period).
 
     `with_pod`: the sandbox is stopped next, so the worker sends ProcessEnded as soon as the kernel shows that the
     process has ended, where that is visible. Results: ContainerDead (exit code and times from an inspect; reason
@@ -232,8 +233,8 @@ class ReadExit(PodEffect, frozen=True, kw_only=True):
 
 
 class Cleanup(PodEffect, frozen=True, kw_only=True):
-    """Remove every container and sandbox with this uid, running or not, then the volumes. Results: CleanedUp,
-    CleanupRefused.
+    """Remove the links to the pod's logs, every container and sandbox with this uid, running or not, and the volumes.
+    Results: CleanedUp, CleanupRefused.
     """
 
 

@@ -63,7 +63,7 @@ class Kept(Protocol):
 
 
 def last_at(post: Post) -> int:
-    """Return when the event last happened, in milliseconds since the epoch."""
+    """Return when the KubeEvent last occurred, in milliseconds since the epoch."""
     return Position.parse(post.at).milliseconds
 
 

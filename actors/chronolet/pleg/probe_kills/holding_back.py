@@ -48,7 +48,7 @@ ProberMessage = Trouble | prober.KillWithdrawn
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for kills that are held back: how many are released per minute, and how long each waits at least. If
+    """Limits for kills that are held back: the number released per minute, and the minimum wait of each. If
     `kills_per_minute` is 0, kills are never held back (`--probe-overload-protection=false`).
     """
 

@@ -44,8 +44,8 @@ AdmissionReply = (
 
 
 def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """Return AdmissionBegan with the kinds that take part in the pod's admission, whenever that set changes: at the
-    beginning, and when another kind becomes needed or hosted.
+    """Return AdmissionBegan with the kinds that take part in the pod's admission if that set has changed: at the
+    beginning, and when a kind becomes needed or hosted, or no longer is. Otherwise return nothing.
     """
     if not state.uid or state.over:
         return ()
@@ -57,7 +57,7 @@ def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
 
 
 def before_sandbox(state: State, attempt: int, now: int) -> Iterator[Event]:
-    """Yield the requests that are due before the sandbox with attempt number `attempt` starts."""
+    """Yield the requests and releases that are due before the sandbox with attempt number `attempt` starts."""
     yield from device_claims.superfluous(state)
     requests = tuple(device_claims.requests(state, attempt, now))
     yield from requests
@@ -77,7 +77,9 @@ def _has_devices(state: State, attempt: int) -> bool:
 
 
 def while_it_runs(state: State, now: int) -> Iterator[Event]:
-    """Yield the requests that are due while the sandbox is running: a changed spec may have other needs."""
+    """Yield the requests and releases that are due while the sandbox is running: a changed spec may have other needs,
+    and a start may need a PreStart call.
+    """
     yield from device_claims.superfluous(state)
     yield from device_claims.requests(state, state.sandbox.attempt, now)
     yield from device_claims.pre_start_requests(state, now)
@@ -111,14 +113,14 @@ def abandoned_starts(state: State, now: int) -> Iterator[Event]:
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """Yield the times at which to repeat requests that got no reply or were deferred."""
+    """Yield the times at which to repeat requests that got no reply, and requests for devices that were deferred."""
     yield from device_claims.retry_times(state)
     yield from node_share.retry_times(state)
 
 
 # -- replies -------------------------------------------------------------------------------------------------------
 def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
-    """Return the events that follow from a reply; none if no request is outstanding."""
+    """Return the events that follow from a reply; none if no request is outstanding or the reply changes nothing."""
     if isinstance(message, node_share.QosReply):
         expected = message.uid == state.uid and not state.over and state.share.phase != "none"
         return node_share.answered(state, message, REJECTED) if expected else ()

@@ -58,8 +58,8 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def knows_less(state: State, command: pod.AdoptPod) -> bool:
-    """Whether a log that has lost its end lacks a fact about the pod that the next start would not find by name:
-    another uid under the same name, another manifest, a later attempt, a termination that had begun.
+    """Whether the log, which has lost its end, is behind `command` in a way that the next start would not correct by
+    itself: the pod has another uid or manifest, a later attempt has run, or a termination had begun.
     """
     if (state.uid, state.digest) != (command.uid, command.digest):
         return True

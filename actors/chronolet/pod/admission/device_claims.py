@@ -26,7 +26,7 @@ from chronolet_schemas.envelope import Event
 
 KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
-"""How long after a request it is repeated: if there is no reply, and if a reply defers the claim."""
+"""The time after which a request is repeated: without a reply, and after a reply that defers the claim."""
 
 _UNANSWERED = "waiting for a reply from the kind `devices`: does a process of this node host it?"
 
@@ -55,7 +55,9 @@ def needs(state: State) -> dict[str, Need]:
 
 
 def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
-    """Yield the requests that are due for the sandbox with attempt number `sandbox`."""
+    """Yield the requests that are due for the sandbox with attempt number `sandbox`, and DevicesAwaited for a claim
+    whose first request got no reply.
+    """
     if not served(state):
         return
     for name, need in needs(state).items():
@@ -112,7 +114,9 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """Release the claims that no longer match what their containers need, except those of containers still alive."""
+    """Release the claims that no longer match what their containers need, except those of containers still alive and
+    those in the phase `found`.
+    """
     wanted = needs(state)
     gone = [
         name

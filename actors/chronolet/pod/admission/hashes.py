@@ -41,7 +41,7 @@ _SANDBOX = frozenset(
         "runtimeClassName",
     }
 )
-"""Fields of the pod's spec that define the sandbox, in addition to the published ports."""
+"""Fields of the pod's spec that define the sandbox, in addition to the published ports and the QoS class."""
 
 
 def container_hash(pod: Pod, container: Container) -> str:
@@ -58,7 +58,9 @@ def container_hashes(pod: Pod) -> dict[str, str]:
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """Return the hash of the sandbox: it changes with the pod's namespaces, its published ports or its QoS class."""
+    """Return the hash of the sandbox: it changes with the fields in `_SANDBOX`, the app containers' published ports and
+    the pod's QoS class.
+    """
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
     ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
     # The QoS class determines the place of the pod's cgroup, so another class needs a new sandbox.

@@ -61,7 +61,9 @@ def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
 
 
 def warning(policy: Policy, manifest: Pod) -> Verdict | None:
-    """Return why a kubelet would reject a pod that this node admits; None if a kubelet would not."""
+    """Return the mismatch of labels for which a kubelet would reject the pod, if `node_affinity` is `warn`; otherwise
+    None.
+    """
     found = _mismatch(policy, manifest) if policy.node_affinity == "warn" else ""
     return Verdict(NODE_AFFINITY, f"{found}; the pod runs anyway, see --node-affinity") if found else None
 

@@ -49,7 +49,7 @@ def served(state: State) -> bool:
 
 
 def granted(state: State) -> bool:
-    """Whether the pod has been granted the share that its spec needs."""
+    """Whether the pod has been granted the share that its spec needs; true if `qos` does not take part."""
     return not served(state) or (state.share.phase == "granted" and state.share.digest == state.digest)
 
 

@@ -25,7 +25,7 @@ with the kubelet's reason cache)."""
 
 
 def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
-    """Return the container after an event about its current attempt; events that are not in `_CHANGES` are ignored."""
+    """Return the container after an event about it; events that are not in `_CHANGES` are ignored."""
     change = _CHANGES.get(type(event))
     return change(one, event) if change else one
 
@@ -251,7 +251,9 @@ def _changed(part: _Part | None, **fields: Any) -> _Part | None:
 
 
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
-    """Return the requested stop, with the attempt count and the hook state of the previous request."""
+    """Return the requested stop. A repeated request keeps what is known from the previous one, `before`: the number of
+    refusals, the state of the hook, and whether the process has ended.
+    """
     return Stop(
         grace_period_seconds=event.grace_period_seconds,
         deadline=event.deadline,

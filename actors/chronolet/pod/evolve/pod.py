@@ -49,7 +49,9 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 def evolve(state: State, event: Event) -> State | None:
-    """Return the state after one of the pod's own events; None when the pod is gone. Ignores events of other kinds."""
+    """Return the state after one of the pod's own events; None when the pod is gone and has no successor. Ignores
+    events of other kinds.
+    """
     match event:
         case pod.PodEnded():
             return State(pod=state.pod, successor=state.successor) if state.successor else None

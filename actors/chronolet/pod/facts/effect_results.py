@@ -38,7 +38,7 @@ def answered(state: State, message: signals.EffectResult | EffectFailed, now: in
 
 
 def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
-    """Return the refusal to record when a worker raised an error or timed out."""
+    """Return the result to record when a worker raised an error or timed out."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
     to = EffectRef(subject=effect.subject, intent=effect.intent)
     match effect:

@@ -38,7 +38,7 @@ def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
 def _is_outdated(state: State, message: pleg.ContainerStarted) -> bool:
     """Whether the notice is about an attempt of a container that was dead before the current one was requested.
 
-    Not so for sandboxes: they rarely die, and one that something started again must not be left running.
+    False for sandboxes: they rarely die, and one that something started again must not be left running.
     """
     if message.uid != state.uid or message.container == SANDBOX:
         return False

@@ -73,7 +73,7 @@ class PodView(View, frozen=True, kw_only=True):
 
     @property
     def initialised(self) -> bool:
-        """Whether initialisation completed in the current sandbox."""
+        """Whether an app container has run in the current sandbox, which proves that initialisation completed there."""
         return any(self._ran(name) and self.containers[name].active for name in self.apps)
 
     def _ran(self, name: str) -> bool:
@@ -180,7 +180,8 @@ def _init_actions(pod: PodView) -> _Init:
 
 
 def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
-    """Return the actions for one init container; None if it was never seen or no longer matters.
+    """Return the actions for one init container; None if it needs none: it was never seen, or a later container was. A
+    sidecar needs actions even after a later container was seen.
 
     `reached`: whether a later init container, or an app container, was seen.
     """

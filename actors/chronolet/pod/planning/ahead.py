@@ -53,9 +53,9 @@ def _step(state: State, one: Container) -> Iterator[Event]:
 
 
 def successor(state: State, one: Container, now: int) -> Iterator[Event]:
-    """Create the next attempt of a container that is being stopped for a restart, if the restart has no back-off and
-    the grace period is short. The worker first resolves the image's name again, because it may refer to another image
-    now.
+    """Create the next attempt of a container that is being stopped because a probe failed, if it restarts without a
+    back-off, its definition is unchanged, its pull policy is not Always, and its grace period is at most
+    LONGEST_GRACE_SECONDS. The worker first resolves the image's name again, because it may refer to another image now.
     """
     if one.phase != "stopping" or one.stop is None or _is_requested(state, one, one.attempt + 1):
         return

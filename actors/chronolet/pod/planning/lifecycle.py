@@ -78,7 +78,7 @@ class _HookRef(ContainerRef):
 
 
 def effects(state: State, one: Container) -> Iterator[HookEffect]:
-    """Yield the effect of the current hook."""
+    """Yield the effect of the current hook; none if there is no hook, or if it needs no effect."""
     hook = one.hook
     if hook is None:
         return

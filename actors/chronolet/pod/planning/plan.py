@@ -1,9 +1,9 @@
 """A pod's next steps, planned from its state and the time. Pure.
 
 Input: State and now (milliseconds). Output: the next events, none if there is nothing to do until a message arrives or
-a wait ends. Next: `decider`, which calls `plan` again with the state after these events until it returns none; the
-decider has already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the
-sandbox and each stray by at most one step; requests to devices and qos, and releases, may be added. Source:
+a wait ends. Next: `decider`, which calls `plan` again with the state after these events until it returns none; before
+it calls `plan`, the decider records which kinds admit the pod, and requests its probes. One batch moves each container,
+the sandbox and each stray by at most one step; requests to devices and qos, and releases, may be added. Source:
 pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
@@ -113,7 +113,8 @@ def _first_to_start(state: State) -> Sequence[str]:
 
 
 def _containers(state: State, actions: Actions, now: int, limits: Limits) -> Iterator[Event]:
-    """Start containers in the spec's order; a container in back-off does not hold up the others.
+    """Start containers in the spec's order, and stop those that must be stopped; a container in back-off does not hold
+    up the others.
 
     Ephemeral containers do not wait for others: they exist to inspect a pod that does not start.
     """
@@ -184,7 +185,9 @@ def _sandbox_start(state: State, attempt: int, now: int) -> Event:
 
 
 def _stop_all(state: State, now: int) -> Iterator[Event]:
-    """Stop all containers. A container whose probe failed is stopped for that reason, with the probe's grace period."""
+    """Stop all containers, because the sandbox is gone, outdated or blocked, or because the pod is complete. In a
+    complete pod, a container whose probe failed is stopped for that reason, with the probe's grace period.
+    """
     if not sandbox_good(state):
         yield from stops(state, "SandboxGone", now)
         return

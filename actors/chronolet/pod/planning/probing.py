@@ -34,7 +34,9 @@ class Flags(NamedTuple):
 def flags(
     probes: Collection[prober.ProbeName], results: Mapping[prober.ProbeName, prober.ProbeResult], *, runs: bool
 ) -> Flags:
-    """Return `started` and `ready` of a container with these probes; a missing result counts as not successful."""
+    """Return `started` and `ready` of a container with these probes; a missing result counts as not successful. Both
+    are False unless it `runs`.
+    """
     started = runs and ("Startup" not in probes or results.get("Startup") == "success")
     ready = started and ("Readiness" not in probes or results.get("Readiness") == "success")
     return Flags(started=started, ready=ready)
@@ -131,7 +133,9 @@ FAILED: frozenset[pod.StopReason] = frozenset(("LivenessFailed", "StartupFailed"
 
 
 def with_request(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
-    """Return the probes of a container after a request; a result of the same run is kept."""
+    """Return the probes of a container after a request; a result of the same run is kept, unless it stands for a
+    skipped probe.
+    """
     before = next((each for each in known if each.probe == event.probe), None)
     same = before is not None and (before.id, before.started_at) == (event.id, event.started_at)
     now = Probing(

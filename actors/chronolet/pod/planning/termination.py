@@ -104,7 +104,7 @@ def _grace(state: State, now: int, own: int) -> tuple[int, int]:
 
 
 def strays(state: State, now: int) -> Iterator[Event]:
-    """Stop all strays, immediately and without hooks."""
+    """Request the stop of every stray, without order or hooks; repeat a refused request when its wait has ended."""
     for one in state.strays:
         if one.stop is None or (one.stop.retry_at and now >= one.stop.retry_at):
             grace, deadline = _grace(state, now, state.manifest.spec.termination_grace_period_seconds)

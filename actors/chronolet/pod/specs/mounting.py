@@ -161,8 +161,8 @@ def _names(
 
 
 def _of_node(deps: PodDependencies) -> str:
-    """Return the node's resolv.conf with addresses that containers can reach: in a container, a loopback address refers
-    to the container itself.
+    """Return the node's resolv.conf. If all its servers have loopback addresses, which containers cannot reach, return
+    the file of systemd-resolved instead, if there is one.
     """
     found = deps.host.file(RESOLV_CONF)
     addresses = hostnames.parsed(found).nameservers

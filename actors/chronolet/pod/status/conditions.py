@@ -14,7 +14,9 @@ from chronolet.pod.status.phase import Phase
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition. `unknown`, `lacking` and `gates` name the containers and gates that keep it from being true."""
+    """One condition. `unknown`, `lacking` and `gates` name the containers and gates that keep it from being true;
+    `lack` is the status of those in `lacking`.
+    """
 
     status: bool
     reason: str = ""

@@ -1,4 +1,5 @@
-"""The KubeEvents that follow a pod's own events, with the kubelet's reasons and messages. Pure.
+"""The KubeEvents that follow a pod's own events, with the kubelet's reasons and messages where the kubelet has such
+events. Pure.
 
 Input: the state before an event, and the event. Output: `kube_events.Recorded`, none for most events. Next: `decider`
 emits them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
@@ -24,7 +25,9 @@ _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
 
 
 def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """Return the KubeEvents that the kubelet would record for this event."""
+    """Return the KubeEvents for this event: those that the kubelet would record, and those about waits and failures
+    that only chronolet has.
+    """
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
@@ -46,7 +49,7 @@ def pulling(state: State, container: str, image: str) -> kube_events.Recorded:
 
 
 def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
-    """Return the KubeEvent for pull Secrets that cannot be read; the pull is attempted without them."""
+    """Return the KubeEvent for pull Secrets that are missing or cannot be read; the pull is attempted without them."""
     text = (
         f"Unable to retrieve some image pull secrets ({', '.join(names)}); "
         "attempting to pull the image may not succeed."
@@ -185,8 +188,8 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
 
 
 def _exit_unknown(event: pod.ContainerExited) -> str:
-    """Return the message for an unknown exit. The kubelet uses the reason and `could not be located` only in the
-    status.
+    """Return the KubeEvent's message for an unknown exit. The kubelet has no such event: it uses
+    `ContainerStatusUnknown` and the words `could not be located` only in the pod's status.
     """
     return (
         f"Container {event.container} could not be located: its real exit status is unknown "

@@ -69,7 +69,9 @@ def _failed(one: Status) -> bool:
 
 
 def _initialising(plain: Sequence[Status], sidecars: Sequence[Status], apps: Sequence[Status]) -> bool:
-    """Whether a container waits for its first run, or for the containers before it."""
+    """Whether a plain init container has not ended, another container waits for its first run, or, before any app
+    container has run, a sidecar has not started.
+    """
     if any(not one.stopped for one in plain) or any(one.awaits_first_run for one in (*sidecars, *apps)):
         return True
     # Once an app container has run, a restarting sidecar does not return the pod to Pending.

@@ -115,7 +115,7 @@ class ContainerWorker:
     ) -> specs.SpecInputs:
         """Return the inputs of the spec that are not in the manifest.
 
-        Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal.
+        Raises ConfigRefusal, UnknownReferenceError, TooLargeError, VolumeRefusal, Refusal.
         """
         deps = self._deps
 
@@ -187,7 +187,7 @@ class ContainerWorker:
 
     def _is_removed(self, refusal: Refusal, effect: wanted.StartContainer, container_id: str) -> bool:
         """Whether the container has been removed since, so that it can be created again: it was half restored, or
-        created ahead.
+        created ahead. Kills what is left of a half-restored container.
         """
         if isinstance(refusal, HalfRestored):
             self._deps.processes.kill_left(container_id)

@@ -103,8 +103,8 @@ class PodDependencies(Struct, frozen=True):
             log.warning("cannot link a container's log", pod=effect.pod, error=str(refusal))
 
     def remove_logs(self, effect: wanted.Cleanup, going: Sequence[ContainerState]) -> None:
-        """Remove the links to the logs of containers that are about to be removed; `container_gc` removes any that
-        remain.
+        """Remove the pod's log folder, and the links to the logs of the containers `going`, which are about to be
+        removed; `container_gc` removes any that remain.
         """
         try:
             for one in going:

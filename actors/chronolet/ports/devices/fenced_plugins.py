@@ -1,5 +1,5 @@
-"""Wraps `DevicePlugins` for one effect: checks the lease before each call, and passes a crash point before it and, if
-it changes something, after it.
+"""Wraps `DevicePlugins` for one effect: checks before each call that the effect may still act. Every call passes a
+crash point before it; a call that changes something also passes one after it.
 
 Input: calls from an effect's worker. Output: the same calls to `DevicePlugins`. Next: `adapters.device_plugins`.
 """

@@ -74,7 +74,7 @@ class CgroupTree(Protocol):
         """Remove the cgroup and its descendants in every hierarchy. Raises CgroupRefusal while processes are in it."""
 
     def memory_used(self, path: Path) -> int:
-        """Return the memory usage in bytes."""
+        """Return the memory usage of the cgroup in bytes."""
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
         """Return the current and the desired content of the cgroup's files, by file name. The current content is empty

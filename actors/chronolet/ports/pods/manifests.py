@@ -28,7 +28,8 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
     """The changes since the previous `FolderNews`. If there is an `error`, the folder could not be listed, and all
     other fields are empty.
 
-    `files`: the paths of all manifest files in the folder. `complete`: whether `changed` contains all of these files.
+    `gone`: the paths of removed files. `files`: the paths of all manifest files in the folder. `complete`: whether
+    `changed` contains all of these files.
     """
 
     changed: Sequence[ManifestFile] = ()
@@ -64,7 +65,7 @@ class Parsed(Protocol):
 
     @property
     def errors(self) -> Sequence[ManifestError]:
-        """Why the file cannot be used."""
+        """Why the file cannot be used; empty if it can."""
 
     @property
     def findings(self) -> Sequence[Finding]:

@@ -110,7 +110,7 @@ class ImageWorker:
         self, runtime: FencedRuntime, effect: wanted.EnsureImage, found: Found, context: EffectContext
     ) -> ImageState:
         """Pull with each credential in turn, or anonymously if there is none. If all fail, raises one Refusal with all
-        messages.
+        messages; a pull that times out is the last one.
         """
         refusals: dict[str, Refusal] = {}
         for credential in found.credentials or (None,):
@@ -160,7 +160,8 @@ class ImageWorker:
 
 
 def fetch(runtime: FencedRuntime, keyring: Keyring, reference: str) -> ImageState:
-    """Pull an image for the node itself, with each of the node's credentials in turn, then anonymously.
+    """Pull an image for the node itself, with the node's credentials in turn, as long as the registry denies them, then
+    anonymously.
 
     Raises Refusal.
     """

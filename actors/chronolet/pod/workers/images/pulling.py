@@ -58,7 +58,7 @@ class Turns:
             self._leave(mine)
 
     def _queued(self, mine: _Pull) -> Queue | None:
-        """Take a slot, or join the queue and return its state."""
+        """Take a slot and return None, or join the queue and return its state."""
         with self._lock:
             if self._limit is None or len(self._active) < self._limit:
                 self._active.append(mine)

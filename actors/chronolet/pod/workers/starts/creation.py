@@ -24,7 +24,7 @@ def find_or_create(
     ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
     earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
     the same definition, because an attempt runs only once; a container that was never started is replaced, and so is
-    one that is half restored.
+    one that is half restored. Raises Refusal, for instance if the name is held by a container that is not ours.
     """
     try:
         return just_created(spec, make())
@@ -115,7 +115,9 @@ def _removed(runtime: FencedRuntime, container_id: str) -> HalfRestored:
 
 
 def _whole(runtime: FencedRuntime, found: ContainerState, started: Callable[[str], None]) -> ContainerState:
-    """Return the container, which is running or dead, and call `started`."""
+    """Call `started` and return the container, which is running or dead. If it is half restored, remove it and raise
+    HalfRestored.
+    """
     if found.half_restored:
         raise _removed(runtime, found.id)
     started(found.id)

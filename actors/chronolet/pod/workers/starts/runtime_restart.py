@@ -40,7 +40,7 @@ def retry_after_restart(
 
 
 def _back(runtime: FencedRuntime, context: EffectContext, until: float) -> bool:
-    """Wait until the runtime answers; return False if it does not answer before `until`."""
+    """Wait until the runtime answers; return False if it has not answered by `until`, or if the effect is cancelled."""
     while time.monotonic() < until and not context.cancelled.wait(_LOOK_SECONDS):
         try:
             runtime.engine()
