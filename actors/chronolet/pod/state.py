@@ -234,8 +234,8 @@ class Container(Record, frozen=True, kw_only=True):
 class Sandbox(Record, frozen=True, kw_only=True):
     """The newest sandbox. `failures` counts consecutive failed starts, `stop_tries` refused stops.
 
-    `retry_at` is when the next start (in the phases failed and dead) or stop (in the phase stopping) may be requested;
-    0 means immediately. `finished_at` is when the dead sandbox exited.
+    `retry_at` is when the next start (in the phases failed and dead; 0 means immediately) or, after a refusal, the next
+    stop (in the phase stopping) may be requested. `finished_at` is when the dead sandbox exited.
     """
 
     phase: SandboxPhase = "absent"
@@ -365,8 +365,8 @@ class State(Record, frozen=True, kw_only=True):
 
     @property
     def reached_at(self) -> str:
-        """The address at which the node reaches servers in the pod. A pod on the host network always has one, even on a
-        node without an address.
+        """The address at which the node reaches servers in the pod; empty if the pod has none. A pod on the host
+        network always has one, even on a node without an address.
         """
         return self.sandbox.ip or ("127.0.0.1" if self.manifest.spec.host_network else "")
 

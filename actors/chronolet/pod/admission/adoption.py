@@ -1,9 +1,9 @@
 """Adopts a running pod that the log does not know, based on the runtime's containers. Pure.
 
-Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve.adoption` folds; a refusal if the pod is already in the
-log, unless the log has lost its end and knows less about the pod than the runtime. Next: `plan`, which takes the steps
-that such a pod needs. Source: the kubelet's restart, which finds its pods in the runtime
-(pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs are reset.
+Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve.adoption` folds, and the events that block the pod or
+resume its termination; a refusal if the pod is already in the log, unless the log has lost its end and knows less about
+the pod than the runtime. Next: `plan`, which takes the steps that such a pod needs. Source: the kubelet's restart,
+which finds its pods in the runtime (pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs are reset.
 
 A container that is running as an older attempt, or under a name that is no longer in the spec, is a stray; `pleg`
 reports it.

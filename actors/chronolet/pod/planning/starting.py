@@ -55,7 +55,9 @@ def advance(state: State, one: Container, now: int, limits: Limits = KUBELET) ->
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
-    """Whether the container's next attempt may begin, by looking up its image; a changed definition ends the wait."""
+    """Whether the container's next attempt may begin, by looking up its image. A changed image ends a wait for the
+    image, a changed definition the wait after a failed start.
+    """
     match one.phase:
         case "waiting":
             return True

@@ -62,7 +62,7 @@ class ContainerStatus(Part, frozen=True, kw_only=True):
 
 
 class PodCondition(Part, frozen=True, kw_only=True):
-    """One condition of the pod; `status` is the string True or False."""
+    """One condition of the pod; `status` is the string True, False or Unknown."""
 
     type: str
     status: str
