@@ -1,8 +1,8 @@
 """Rate-limits liveness and startup kills while an overloaded machine makes the probes of several pods fail. Pure.
 
-Input: State's `probe_kills`, the time, and the prober's `KillWithdrawn`, `ProbeUnjudged` and `KillAsked`, of which the
-last two name the resources that the machine is short of. Output: events of `pleg`. Next: `decider`; the prober
-subscribes to ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
+Input: State's `probe_kills`, the time, and the prober's `KillWithdrawn`, `ProbeUnjudged` and `KillAsked`. A pod has
+trouble when one of the last two names resources that the machine is short of. Output: events of `pleg`. Next:
+`decider`; the prober subscribes to ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
 
     phase       message or time                           event, next phase
     immediate   a kill is requested                       ProbeKillReleased

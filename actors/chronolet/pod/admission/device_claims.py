@@ -1,7 +1,7 @@
 """Device claims of a pod's containers: when they are requested, granted and released. Pure.
 
-Input: State, now. Output: `pod.DevicesRequested`, `pod.DevicesReleased`, `pod.PreStartRequested`. Next: `admission`.
-Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
+Input: State, now. Output: `pod.DevicesRequested`, `pod.DevicesAwaited`, `pod.DevicesReleased`, `pod.PreStartRequested`.
+Next: `admission`. Source: pkg/kubelet/cm/devicemanager/manager.go (Allocate, GetDeviceRunContainerOptions).
 
     none    -> found      the container held devices before the log began
     none    -> asked

@@ -45,7 +45,9 @@ _SANDBOX = frozenset(
 
 
 def container_hash(pod: Pod, container: Container) -> str:
-    """Return the hash of one container: its own fields and the volumes that it mounts."""
+    """Return the hash of one container: its own fields, except those in `_NOT_IN_THE_CONTAINER`, and the volumes that
+    it mounts.
+    """
     fields = {key: value for key, value in plain(container).items() if key not in _NOT_IN_THE_CONTAINER}
     mounted = {mount.name for mount in container.volume_mounts}
     volumes = [plain(volume) for volume in pod.spec.volumes if volume.name in mounted]

@@ -61,8 +61,8 @@ def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
 
 
 def warning(policy: Policy, manifest: Pod) -> Verdict | None:
-    """Return the mismatch of labels for which a kubelet would reject the pod, if `node_affinity` is `warn`; otherwise
-    None.
+    """Return the warning about a pod that a kubelet would reject because of the node's labels; None if it would not, or
+    if `node_affinity` is not `warn`.
     """
     found = _mismatch(policy, manifest) if policy.node_affinity == "warn" else ""
     return Verdict(NODE_AFFINITY, f"{found}; the pod runs anyway, see --node-affinity") if found else None

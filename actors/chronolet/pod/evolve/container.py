@@ -252,7 +252,7 @@ def _changed(part: _Part | None, **fields: Any) -> _Part | None:
 
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
     """Return the requested stop. A repeated request keeps what is known from the previous one, `before`: the number of
-    refusals, the state of the hook, and whether the process has ended.
+    refusals, whether it is held, its preStop hook, and whether the process has ended.
     """
     return Stop(
         grace_period_seconds=event.grace_period_seconds,

@@ -1,7 +1,8 @@
 """Back-off for crashing containers, unavailable images and failed mounts. Pure; times are in milliseconds.
 
-Input: the back-off so far and when the last run finished. Output: the wait, and the next back-off. Next: `plan`, which
-writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
+Input: the back-off so far and when the last run finished. Output: the wait, and the next back-off. Next: `starting`,
+which writes both into `pod.RestartScheduled`; `effect_results`, which writes the wait into `pod.ImageFailed` and
+`pod.ContainerStartFailed`. Source: client-go's util/flowcontrol/backoff.go and
 pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). In the kubelet, a back-off belongs to a pod, a container and
 its definition; here, the container holds its back-off and drops it when its definition changes.
 """

@@ -24,7 +24,8 @@ def find_or_create(
     ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
     earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
     the same definition, because an attempt runs only once; a container that was never started is replaced, and so is
-    one that is half restored. Raises Refusal, for instance if the name is held by a container that is not ours.
+    one that is half restored or has exited with another definition. Raises Refusal, for instance if the name is held by
+    a container that is not ours or that is running with another definition.
     """
     try:
         return just_created(spec, make())
@@ -64,7 +65,7 @@ def start_once(
     runtime: FencedRuntime, created: ContainerState, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
     """Start the container unless it was started before; return its state, running or already dead. `started` is called
-    with its id as soon as it is running.
+    with its id as soon as it is known to have started.
 
     A start whose reply was lost may have succeeded, so the runtime's present state decides. If the runtime does not
     report it, the Refusal is always `unavailable`, because the container may or may not be running. A container that
