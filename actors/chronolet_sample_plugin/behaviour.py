@@ -86,7 +86,7 @@ class AllocateTemplate:
     cdi: tuple[str, ...] = ()
 
     def answer(self, variable: str, ids: list[str]) -> api.ContainerAllocateResponse:
-        """Return the answer for one container."""
+        """Return the answer for one container. `variable`: the environment variable that lists the device `ids`."""
         answer = api.ContainerAllocateResponse(envs={variable: ",".join(ids), **_pairs(self.envs)})
         for text in _each(self.nodes, ids):
             host, container, permissions = _parts(text, "rw")

@@ -35,7 +35,9 @@ class Devices:
         self.health = {f"{self.prefix}-{number}": HEALTHY for number in range(self.count)}
 
     def set(self, health: str, ids: Sequence[str]) -> None:
-        """Set the health of devices; unknown devices are added. Without ids, set the health of all devices."""
+        """Set the health of devices; unknown devices are added. Without ids, set the health of all devices. Raises
+        ValueError if there would be more than MOST_DEVICES.
+        """
         with self.news:
             changed = self.health | dict.fromkeys(ids or list(self.health), health)
             if len(changed) > MOST_DEVICES:
@@ -79,6 +81,8 @@ def number(name: str) -> int:
 
 
 def preferred(available: Sequence[str], must_include: Sequence[str], size: int) -> list[str]:
-    """Return the preferred devices: those with the highest numbers, which a kubelet would not choose by itself."""
+    """Return `size` preferred devices: `must_include`, then those with the highest numbers, which a kubelet would not
+    choose by itself.
+    """
     rest = sorted((one for one in available if one not in must_include), key=number, reverse=True)
     return [*must_include, *rest][:size]

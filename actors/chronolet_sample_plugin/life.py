@@ -47,7 +47,9 @@ class Life:
         self.over = threading.Event()
 
     def run(self) -> str:
-        """Run until `over` is set; return why the node refused the plugin, or an empty string."""
+        """Run until `over` is set or the node refuses the plugin's registration; return why the node refused the
+        plugin, or an empty string.
+        """
         try:
             while not self._discovery.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
                 pass  # no kubelet has run on this machine yet
@@ -80,7 +82,9 @@ class Life:
             self._server = None
 
     def _register(self) -> str:
-        """Return why the node refused the plugin; empty if it was accepted. Retry while the node is unavailable."""
+        """Register; return why the node refused the plugin, or an empty string. Retry for `_PATIENCE_SECONDS` while the
+        node is unavailable, unless `over` is set.
+        """
         discovery, service = self._discovery, self._service
         request = api.RegisterRequest(
             version=discovery.version,
@@ -109,7 +113,7 @@ class Life:
         return ""
 
     def _wait_for_another(self, seen: tuple[int, int] | None) -> None:
-        """Wait until the node's socket has been replaced."""
+        """Wait until the node's socket has been replaced, or `over` is set."""
         while not self.over.wait(_LOOK_SECONDS):
             found = _identity(self._node)
             if found is not None and found != seen:

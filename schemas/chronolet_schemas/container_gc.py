@@ -183,7 +183,9 @@ class Removed(VictimEvent, frozen=True, kw_only=True):
 
 @registered
 class NotRemoved(VictimEvent, frozen=True, kw_only=True):
-    """The object stays: the runtime refused, or an object that depends on it stayed. The next run reconsiders it."""
+    """The object stays: it could not be removed (`error` says why), or an object that depends on it stayed. The next
+    run reconsiders it.
+    """
 
     error: str
 

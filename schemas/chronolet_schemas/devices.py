@@ -216,10 +216,10 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
 
 
 class OpenClaimEvent(ClaimEvent, frozen=True, kw_only=True):
-    """Base class for events about an open request.
+    """Base class for events about an open request for devices.
 
-    The first event of this kind for a container states the request: `wants` is the number of devices of each resource.
-    `at` is when it was decided.
+    The first of these events for a container opens its request. `wants` is the number of requested devices of each
+    resource, `at` the time of the decision.
     """
 
     role: Role
@@ -323,8 +323,8 @@ class DevicesFreed(Event, frozen=True, kw_only=True):
 
 @registered
 class PreStartAsked(ClaimEvent, frozen=True, kw_only=True):
-    """Intent: notify the plugins that the container is about to start; `attempt` has the same meaning as in the pod's
-    events.
+    """Intent: call PreStartContainer of the plugins that require it, before the container starts; `attempt` has the
+    same meaning as in the pod's events.
     """
 
     attempt: int
@@ -332,14 +332,16 @@ class PreStartAsked(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartDone(ClaimEvent, frozen=True, kw_only=True):
-    """The plugins have been notified of the start of this attempt."""
+    """Every plugin that requires PreStartContainer has accepted the start of this attempt; there may be none."""
 
     attempt: int
 
 
 @registered
 class PreStartFailed(ClaimEvent, frozen=True, kw_only=True):
-    """A plugin rejected the start of this attempt."""
+    """The start of this attempt is not allowed: a plugin's PreStartContainer failed, or a plugin that requires this
+    call is not registered.
+    """
 
     attempt: int
     message: str

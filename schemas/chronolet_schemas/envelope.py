@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
 
 class Mail(NamedTuple):
-    """A command in a mailbox stream. `id` is the stream's own id, which only the kernel sees."""
+    """A command in a mailbox stream. `id` is the entry's id in that stream; only the kernel sees it."""
 
     id: Position
     type: str

@@ -17,7 +17,9 @@ Operation = Literal["collect", "remove_unused"]
 Reason = Literal["age", "space", "unused"]
 """Why an image is removed: unused for too long, lack of space, or a request to remove all unused images."""
 Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "enough_freed", "not_tried"]
-"""Why an image stays. `not_tried`: the run ended early because an image over the maximum age could not be removed."""
+"""Why an image stays. `not_tried`: the run removed no image to free space, because an image over the maximum age could
+not be removed.
+"""
 
 
 class Policy(Message, frozen=True, kw_only=True):
@@ -163,7 +165,9 @@ class ImageRemoved(ImageEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageNotRemoved(ImageEvent, frozen=True, kw_only=True):
-    """The runtime refused: the image stays, and the run continues with the next one."""
+    """The runtime refused: the image stays, and the run continues. If the image is over the maximum age, the run does
+    not remove images to free space.
+    """
 
     error: str
 

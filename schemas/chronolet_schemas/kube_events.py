@@ -1,6 +1,6 @@
 """KubeEvents: the Kubernetes API object (type, reason, message) for people and their tools.
 
-Any decider emits `Recorded` in its own step, so that the KubeEvent and the change that it reports are one commit.
+A decider that reports a change emits `Recorded` in the same step, so that the KubeEvent and the change are one commit.
 Reasons and texts are the kubelet's (pkg/kubelet/events/event.go).
 """
 
@@ -55,7 +55,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """The Event object in which identical events are counted. `first` is its first occurrence, in milliseconds."""
+    """The Event object in which identical KubeEvents are counted. `first` is its first occurrence, in milliseconds."""
 
     name: str
     first: int
@@ -63,7 +63,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that differ only in their messages: digests of the messages, oldest first, and the last event's time."""
+    """KubeEvents that differ only in their messages: digests of the messages, oldest first, and the time of the last
+    one.
+    """
 
     last: int
     messages: tuple[str, ...]
@@ -73,9 +75,10 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
 class Correlated(Event, frozen=True, kw_only=True):
     """A batch of log entries, correlated in their order; `heard` is their number.
 
-    `posts`, numbered from `first_number`, are for the sinks; `suppressed` counts the events withheld by the spam
-    filter. `known`, `similar` and `tokens` are what the correlator remembers from now on, keyed by digests of event
-    identities, most recent last: counts, groups of similar messages, and when each object has all its tokens again.
+    `posts`, numbered from `first_number`, are for the sinks; `suppressed` counts the KubeEvents withheld by the spam
+    filter. `known`, `similar` and `tokens` are the entries that the batch added to the correlator's caches or changed
+    in them, keyed by digests of KubeEvent identities, most recent last: counts, groups of similar messages, and when
+    each object has all its tokens again.
     """
 
     heard: int
@@ -146,5 +149,5 @@ class GivenUp(SinkEvent, frozen=True, kw_only=True):
     count: int
     reason: Literal["refused", "known", "tries", "backlog", "removed"]
     name: str = ""
-    """Name of the last of these posts."""
+    """Name of the last of these posts; set only for `refused` and `tries`."""
     error: str = ""

@@ -55,8 +55,9 @@ from then on), and `held` once a threshold has ended the probing of this run of 
     held     ProbingEnded     idle
     held     ProbeRemoved     -
 
-Up to a threshold, every success or failure is an event. Beyond it none is, except a reminder while failures or warnings
-persist, and a success that follows unjudged outcomes or a kill request.
+Up to a threshold, every success or failure is an event. Beyond it none is, except the first one of a run of the
+container, one that changes the result, a reminder while failures or warnings persist, and a success that follows
+unjudged outcomes or a kill request.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class _Definition(TypedDict):
 
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
     """Handle a request. A changed definition applies immediately; another container or run starts with the initial
-    result.
+    result, and so does a run that no longer counts as started.
     """
     ref = ProbeRef(pod=message.pod, uid=message.uid, container=message.container, probe=message.probe)
     same = state.uid == message.uid
@@ -379,7 +380,9 @@ def _worries(message: signals.ProbeOutcome) -> bool:
 
 
 def _reminds(state: State, now: int) -> bool:
-    """Whether REMINDER_MS have passed since the last recorded outcome other than success, or the clock was set back."""
+    """Whether REMINDER_MS have passed since a failure, unknown, warning or error was last recorded, or the clock was
+    set back.
+    """
     return not 0 <= now - state.told_at < REMINDER_MS
 
 

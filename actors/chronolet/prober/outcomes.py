@@ -14,7 +14,9 @@ from chronolet_schemas.prober import Outcome
 
 MOST_ATTEMPTS = 3
 REMINDER_MS = 300_000
-"""Interval at which an outcome without news is sent anyway (the refill interval of client-go's spam filter)."""
+"""Interval at which an outcome that only repeats earlier ones is sent again (the refill interval of client-go's spam
+filter).
+"""
 
 
 def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjudged"]:
@@ -53,10 +55,11 @@ class Streak:
         self._sent_at = 0
 
     def is_news(self, outcome: Outcome, at: int, *, short: bool = False) -> bool:
-        """Whether to send an outcome. Once a threshold is reached, outcomes are sent only once per REMINDER_MS.
+        """Decide whether to send an outcome, and remember it. Once the outcomes of one kind (`counts_as`) that were
+        sent in a row reach their threshold, further ones are sent only once per REMINDER_MS.
 
         A failure during a shortage (`short`) may have delayed consequences, so the first one without a shortage is
-        news. `at` is in milliseconds.
+        sent, too. `at` is in milliseconds.
         """
         counted = counts_as(outcome)
         self._sent = self._sent if counted == self._last else 0

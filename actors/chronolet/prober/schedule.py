@@ -22,7 +22,9 @@ LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
 """A probe with a period of at least LONG_SECONDS, the default period, may be delayed by up to LONG_SHARED_SECONDS."""
 FIRST_SHARED_SECONDS = 0.01
-"""Maximum delay of a container's first probe, since its readiness may depend on it."""
+"""For the first probe of each worker, the maximum delay to begin together with others: shorter, because the container's
+readiness may depend on this probe.
+"""
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:

@@ -14,9 +14,9 @@ class ProbeOutcome(Signal, frozen=True, kw_only=True):
     `milliseconds`.
 
     `output`: the output of an exec or HTTP probe, else a text in the kubelet's wording. `code`: exit code or HTTP
-    status. `short_of`: the machine's current shortages; for an unjudged outcome, the shortages that explain it,
-    together with a stall of `stalled_milliseconds`. `unjudged`: the number of consecutive unjudged outcomes, within
-    `unjudged_milliseconds`.
+    status. `short_of`: for a failure that may stop the container, the machine's current shortages; for an unjudged
+    outcome, the shortages that explain it, together with a stall of `stalled_milliseconds`; otherwise empty.
+    `unjudged`: the number of consecutive unjudged outcomes, within `unjudged_milliseconds`.
     """
 
     intent: str
@@ -32,7 +32,8 @@ class ProbeOutcome(Signal, frozen=True, kw_only=True):
 
 
 class ProbeLate(Signal, frozen=True, kw_only=True):
-    """A probe begins `late_milliseconds` after its scheduled time. Sent at most once a minute per worker.
+    """A probe has begun `late_milliseconds` after its scheduled time, or has been waiting so long to begin. Sent at
+    most once a minute per worker.
 
     For `agent_late_milliseconds` of this time, the agent was not running; the remainder is due to too many concurrent
     probes.

@@ -21,8 +21,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counts as started; `held`: whether a threshold ended the probing of this container. `anchored`: whether this run has
     been probed, first at `from_at`.
 
-    `output`, `code` and `at` belong to the last outcome that became an event. `told_at`: when an outcome other than
-    success was last recorded; `errored`: whether the last outcome was an error.
+    `output`, `code` and `at` belong to the last outcome that became an event, other than unjudged. `told_at`: when a
+    failure, unknown, warning or error was last recorded; `errored`: whether the last of these outcomes or successes was
+    an error.
 
     `unjudged`: the number of unjudged outcomes since the last success, within `unjudged_milliseconds`, as last
     reported. `asked`: whether the threshold is reached and `pleg` decides when the container may be stopped.

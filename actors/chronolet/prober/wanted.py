@@ -13,12 +13,12 @@ from chronolet_schemas.prober import ProbeName
 
 class RunProbe(Effect, frozen=True, kw_only=True):
     """Probe the container `id` every `period_milliseconds`, first at the time that `schedule.begins_at` returns, and
-    send a ProbeOutcome for each probe.
+    send its outcomes as ProbeOutcome.
 
     If a probe is still running when the next one is due, that one is skipped. In `definition`, ports are numbers (a
     name that remains matches no port of the container) and the command has no references left. `ip`: the pod's address.
 
-    Outcomes that are not news according to `outcomes.Streak` may be omitted. Every outcome goes to the stream
+    An outcome that only repeats earlier ones need not be sent (`outcomes.Streak`). Every outcome goes to the stream
     `probe_results` and to the metrics.
     """
 

@@ -1,8 +1,9 @@
 """Decides which pods the node admits and which cgroups it needs. Pure.
 
-Input: the requests and ends of pods (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
-events of `qos`. Next: `pod` handles CgroupReady, HostPortsAwaited and PodRefused; the worker of KeepTree keeps
-the tree that `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
+Input: the requests and ends of pods and the starts of their containers (`pod`), the machine's resources and the state
+of the cgroups (`signals`). Output: events of `qos`. Next: `pod` handles CgroupReady, HostPortsAwaited and PodRefused;
+the worker of KeepTree keeps the tree that `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go,
+pkg/kubelet/cm.
 
     a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not stored
             unknown ------------> admitted;  ready -> admitted (its needs changed)
@@ -124,7 +125,9 @@ def _port_held(node: qos.Node, uid: str, share: Share, held: Taken, now: int) ->
 
 
 def _waiting_admitted(state: State, now: int) -> Iterator[Event]:
-    """Admit pods that wait for ports, oldest request first. A change of the holder is reported."""
+    """Admit or refuse pods that wait for ports, oldest request first. A pod that must wait for another port or pod than
+    before reports that.
+    """
     if state.node is None:
         return
     waiting = ((one.asked_at, uid) for uid, one in state.shares.items() if one.asked_at)
@@ -148,7 +151,9 @@ def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
 
 
 def _described(state: State, node: qos.Node, now: int) -> Iterator[Event]:
-    """Record the node and decide on the pods that waited for it. Without cgroups, admitted pods become ready."""
+    """Record the node, post a KubeEvent for each new entry of its `lost`, and decide on the pods that waited for it.
+    Without cgroups, admitted pods become ready.
+    """
     described = qos.NodeDescribed(node=node)
     yield described
     known = state.node.lost if state.node is not None else ()

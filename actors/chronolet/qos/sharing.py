@@ -55,7 +55,8 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Path:
-        """Path of the cgroup above all of chronolet's cgroups."""
+        """Path of `kubepods`, the cgroup that chronolet creates below `above` and that contains all its other cgroups.
+        """
         return (*self.above, KUBEPODS)
 
 

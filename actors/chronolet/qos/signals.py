@@ -37,7 +37,9 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class TreeKept(Signal, frozen=True, kw_only=True):
-    """The tree with this `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
+    """The tree with this `revision` has been reconciled: every cgroup is as desired, except those in `failed` and those
+    above the pods' that use more memory than their desired limit.
+    """
 
     revision: int
     restored: Sequence[Restored] = ()

@@ -17,7 +17,8 @@ class LookAtNode(Effect, frozen=True, kw_only=True):
 
 class KeepTree(Effect, frozen=True, kw_only=True):
     """Standing: reconcile the cgroups with `tree`, now and every `period_seconds`, and remove cgroups of pods that are
-    not in it. Sends TreeKept after the first pass and whenever a pass changed something or failed.
+    not in it. Sends TreeKept after the first pass, and after each later one that restored or removed a cgroup or whose
+    failures differ from those before.
 
     `settled`: paths of cgroups that were as desired before, so that any difference is a change by someone else.
     """

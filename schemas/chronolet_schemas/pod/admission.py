@@ -63,7 +63,9 @@ class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReleased(ShareEvent, frozen=True, kw_only=True):
-    """The pod has finished and no container of it is running, though it can still be inspected: its share is free."""
+    """The pod will not run again and its sandbox is gone or dead, so its share of the node is free. Its dead containers
+    can still be inspected.
+    """
 
 
 class DevicesEvent(PodEvent, frozen=True, kw_only=True):

@@ -159,7 +159,8 @@ class StrayFound(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: stop this attempt: send TERM, and KILL at `deadline` (`grace_period_seconds` after the request).
+    """Intent: stop this attempt: send the container's stop signal, and KILL at `deadline` (`grace_period_seconds` after
+    the request).
 
     `held`: send no signal before ContainerStopReleased, because the `pre_stop` hook or other containers come first. The
     grace period is already running. A repeated request only changes the deadline.
@@ -175,7 +176,9 @@ class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: continue a held stop: send TERM now, and KILL at `deadline`, at least two seconds later."""
+    """Intent: continue a held stop: send the container's stop signal now, and KILL at `deadline`, at least two seconds
+    later.
+    """
 
     id: str
     deadline: int

@@ -119,7 +119,9 @@ class PodAdopted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class AdoptionRefused(PodEvent, frozen=True, kw_only=True):
-    """A pod of this name already exists: what was found does not belong to it."""
+    """The pod was not adopted as found: the log already has a pod of this name and, if its newest entries were lost, is
+    not behind what was found.
+    """
 
     reason: str
 

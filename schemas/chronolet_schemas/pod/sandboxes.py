@@ -61,7 +61,9 @@ class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: stop the sandbox. `finished`: the reason is that the pod has finished; it can still be inspected."""
+    """Intent: stop the sandbox. `finished`: whether it is stopped because the pod has finished. A finished pod stays
+    and can still be inspected.
+    """
 
     id: str
     finished: bool = False

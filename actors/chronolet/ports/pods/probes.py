@@ -121,7 +121,8 @@ class Prober(Protocol):
     ) -> Attempt:
         """Start one attempt, which acts only while `may` returns True. Call this only on the prober's thread.
 
-        `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
+        `done` is called once, on that thread, shortly after `timeout_seconds` at the latest, counted from the reading's
+        `started`; never after `cancel`.
 
         `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command is
         marked with that name. If `first` is set, commands with the same mark that a killed agent process has left

@@ -30,7 +30,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSecret(NamedTuple):
-    """A stored Secret, the source that requested it (`apply`, or a file's source), and its digest."""
+    """A stored Secret, the source that defined it (`apply` or `file:<path>`), and its digest."""
 
     secret: Secret
     source: str
@@ -38,7 +38,7 @@ class FoundSecret(NamedTuple):
 
 
 class SecretRefusal(Exception):  # noqa: N818 - the disk's answer, expected by every caller
-    """A Secret cannot be stored; the message gives the reason and the remedy."""
+    """A Secret cannot be stored or removed; the message names what failed and why."""
 
 
 class Secrets(Protocol):

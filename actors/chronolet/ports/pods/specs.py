@@ -18,7 +18,7 @@ from chronolet_schemas.podspec import Pod
 
 
 class SpecRefusal(Exception):  # noqa: N818 - an answer that every caller expects
-    """A spec cannot be stored; the message is one line that names the file."""
+    """A spec, or the ending of its pod, cannot be stored; the message is one line that names the file."""
 
 
 class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""Wraps a `Runtime` for one effect: checks the lease before each call, and passes a crash point before it and, if the
-call changes something, after it.
+"""Wraps a `Runtime` for one effect: checks before each call that the effect may still act. Every call passes a crash
+point before it; a call that changes something also passes one after it.
 
-Input: calls from an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
-runtime's adapter.
+Input: calls from an effect's worker. Output: the same calls to a `Runtime`, and a span for each of them except `wait`
+and `forget_endpoint`. Next: the runtime's adapter.
 """
 
 from __future__ import annotations

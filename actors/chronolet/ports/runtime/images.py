@@ -29,8 +29,8 @@ class DiskState(Plain, frozen=True, kw_only=True):
 
 
 class Images(Protocol):
-    """The images of one runtime. Each call may raise `Refusal`, whose kind is named below (such as `conflict`), and
-    never blocks longer than its own time-out.
+    """The images of one runtime. Each call may raise `Refusal`; the kinds that callers handle are named below (such as
+    `conflict`). Every call has a time-out.
     """
 
     def list(self) -> Sequence[HeldImage]:

@@ -71,8 +71,8 @@ def written(node: str, owner: Owner) -> dict[str, str]:
 
 
 def read(labels: Mapping[str, str]) -> Owner | None:
-    """Return the owner that these labels name; None if labels are missing, which happens if another program has set the
-    label of our node.
+    """Return the owner that these labels name; None if one of them is missing or the attempt is not a number, which
+    happens if another program has labelled its container with this node.
     """
     attempt = labels.get(ATTEMPT, "")
     if not (attempt.isdecimal() and all(labels.get(name) for name in _IDENTITY)):

@@ -29,8 +29,8 @@ class Processes(Protocol):
         """
 
     def kill_left(self, container_id: str) -> int:
-        """Send KILL to all processes of a container that the runtime has removed and forgotten, as long as there are
-        any. Returns how many there were; 0 if they are not on this machine.
+        """Send KILL to all remaining processes of a container that the runtime no longer knows, and to those that they
+        start in the meantime. Returns how many there were; 0 if they are not on this machine.
         """
 
 

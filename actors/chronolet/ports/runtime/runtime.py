@@ -161,8 +161,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     @property
     def half_restored(self) -> bool:
         """Whether the container is running, but the runtime knows neither its start time nor its address nor its IPC
-        namespace: it was killed after it had started the process and before it recorded that. No other container can
-        join such a container.
+        namespace, because the runtime was killed after it had started the container's process and before it recorded
+        the start. No other container can join such a container.
         """
         return self.detailed and self.state == "running" and not self.started_at
 
@@ -250,8 +250,9 @@ class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by ever
 
 
 class Runtime(Protocol):
-    """A container runtime. Each method is one call, may raise `Refusal`, whose kind is named below (such as
-    `conflict`), and never blocks longer than its time-out.
+    """A container runtime. Each method may raise `Refusal`; the kinds that callers handle are named below (such as
+    `conflict`). Except for the streams (`follow`, `logs`, `pull`, `attach_exec`) and `run_exec` without a time-out, no
+    method blocks longer than its time-out.
     """
 
     def engine(self) -> Engine:
@@ -333,7 +334,10 @@ class Runtime(Protocol):
     def logs(
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield chunks of output as (`stdout` or `stderr`, bytes), oldest first."""
+        """Yield chunks of output as (`stdout` or `stderr`, bytes), oldest first; with a terminal, all are `stdout`.
+        `follow`: continue until the container stops. `tail`: only this number of the last lines; `since`: only output
+        since this time (milliseconds); None means all. `timestamps`: begin each line with its time.
+        """
 
     def log_path(self, container_id: str) -> str:
         """Return the path, on the runtime's machine, of the log file with all of the container's output."""

@@ -190,7 +190,9 @@ class ProbeWorker(SharedActor):
             self._report_late(late)
 
     def _report_late(self, late: float) -> None:
-        """Report a delay of a period or more, which means that at least one probe was skipped."""
+        """Report a delay of a period or more, which means that at least one probe was skipped; at most once per
+        LATE_SECONDS.
+        """
         now = time.monotonic()
         if now - self._late_reported >= LATE_SECONDS:
             self._late_reported = now

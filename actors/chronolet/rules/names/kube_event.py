@@ -11,19 +11,19 @@ import hashlib
 from chronolet.rules.names.names import subdomain_problem
 
 COMPONENT = "chronolet"
-"""The reporting component of all events."""
+"""The reporting component of all Event objects."""
 
 
 def event_name(object_name: str, nanoseconds: int) -> str:
-    """Return the event's name: the object's name and the time, or a UUID if these do not form a valid name. The result
-    is deterministic.
+    """Return the name of an Event object: the involved object's name and the time, or a UUID if these do not form a
+    valid name. The result is deterministic.
     """
     name = f"{object_name}.{nanoseconds:x}"
     return name if subdomain_problem(name) is None else uuid_of(name)
 
 
 def event_namespace(namespace: str) -> str:
-    """Return the namespace of an object's events: the object's own, or `default` for a node, which has none."""
+    """Return the namespace of the Event objects about an object: its own, or `default` for a node, which has none."""
     return namespace or "default"
 
 

@@ -139,7 +139,8 @@ def _decoded(auth: str, path: str) -> tuple[str, str]:
 
 def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> Sequence[Credential]:
     """Return the credentials that match an image, without duplicates, in the order of `configs`; within a
-    configuration, those with the most specific key come first.
+    configuration, those with the most specific key come first. An image of Docker Hub that no key matches gets the
+    credentials for `HUB_KEY`.
     """
     found: dict[Credential, None] = {}
     for config in configs:

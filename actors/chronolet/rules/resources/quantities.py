@@ -45,7 +45,9 @@ class QuantityError(ValueError):
 
 
 def parse(text: str) -> Fraction:
-    """Return the exact value of a quantity. Raises QuantityError if Kubernetes would reject the text."""
+    """Return the exact value of a quantity. Raises QuantityError if the text is not a quantity, is longer than 64
+    characters, or has an exponent above 40 or below -40.
+    """
     shape = _SHAPE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if shape is None or not (shape["whole"] or shape["part"]):
         raise QuantityError(f"{_shown(text)} is not a quantity, expected a number such as 1.5, 100m, 64Mi or 1e3")
@@ -55,12 +57,12 @@ def parse(text: str) -> Fraction:
 
 
 def cpu_milli(text: str) -> int:
-    """Parse a quantity into milli CPUs, rounded up as the kubelet does: `0.0001` is 1."""
+    """Parse a quantity into milli CPUs, rounded up as the kubelet does: `0.0001` is 1. Raises QuantityError."""
     return _bounded(text, math.ceil(parse(text) * 1000))
 
 
 def whole(text: str) -> int:
-    """Parse a quantity into whole units (bytes of memory, a count of devices), rounded up."""
+    """Parse a quantity into whole units (bytes of memory, a count of devices), rounded up. Raises QuantityError."""
     return _bounded(text, math.ceil(parse(text)))
 
 

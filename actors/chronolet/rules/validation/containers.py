@@ -134,7 +134,9 @@ def _page_problems(path: str, size: str, text: str, value: int) -> Iterator[Prob
 
 
 def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
-    """Report requests above their limit, and requests that differ from it if the resource cannot be overcommitted."""
+    """Report requests above their limit and, for resources that cannot be overcommitted, requests below their limit;
+    for extended resources and huge pages, also requests without a limit.
+    """
     for name, text in resources.requests.items():
         limit = resources.limits.get(name)
         if limit is None:

@@ -20,7 +20,9 @@ from chronolet_schemas.podspec import Container, EnvVar, EnvVarSource
 MAX_STRING_BYTES = 128 * 1024
 """Maximum size of one variable (`NAME=value`), one command word or one argument, including the terminating NUL."""
 MAX_TOTAL_BYTES = 1024 * 1024
-"""Maximum size of all these strings of a container together."""
+"""Maximum size of all these strings of a container together; also of a probe's command, and of all downwardAPI files of
+a pod.
+"""
 MAX_PATH_BYTES = 4096
 """Maximum size of an expanded subPathExpr: Linux's PATH_MAX."""
 
@@ -32,7 +34,10 @@ _EQUALS = 1
 
 
 class TooLargeError(ValueError):
-    """An expanded text is above its limit. `path`: the text's path below the container, empty for the total size."""
+    """An expanded text, or the total of several, is above its limit. `path`: its path below what is checked (a
+    container, the action of a probe, the spec); empty for the total of a container, and for a variable of a device
+    plugin.
+    """
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)

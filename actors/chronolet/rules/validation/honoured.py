@@ -72,7 +72,9 @@ def verdict_below(pattern: str, key: str) -> Verdict | None:
 
 
 def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tuple[str, Any, Verdict]]:
-    """Yield the path, value and verdict of each part of `value` that would be reported as one finding."""
+    """Yield the path, value and verdict of each smallest part of `value` that has a verdict of its own, honoured or
+    not, unless its value makes no difference.
+    """
     if isinstance(value, dict) and verdict.inside:
         for key, held in value.items():
             below = f"{pattern}.{key}" if pattern else key

@@ -1,7 +1,7 @@
 """Finds texts of a pod that become too large once references are expanded, from the manifest alone. Pure.
 
 Input: a parsed Pod. Output: blocking findings: `apply` prints them, the `pod` decider does not start the container
-(CreateContainerConfigError). Values from the node (addresses, capacity) count as empty here; when a container is
+(CreateContainerConfigError). Values from the node count as empty (addresses) or 0 (capacity) here; when a container is
 started, its texts are checked again with the real values. Next: `acceptance`, the reader of manifests.
 """
 
@@ -28,7 +28,9 @@ _NOWHERE = downward.Place()
 
 
 def findings(pod: Pod) -> Iterator[Finding]:
-    """Yield the first text that is too large in each container, in each of its probes, and in downwardAPI volumes."""
+    """Yield a finding for the first text that is too large in each container, in each of its probes' commands, and in
+    the pod's downwardAPI volumes.
+    """
     for path, checked in _checks(pod):
         try:
             checked()
