@@ -83,8 +83,8 @@ class CollectContainers(Command, frozen=True, kw_only=True):
 class PolicySet(Event, frozen=True, kw_only=True):
     """These settings of the named node are in force from now on.
 
-    `log_folder` contains the logs of the node's pods; `log_run` is the run of this log, with which its containers are
-    labelled.
+    `log_folder` contains the logs of the node's pods; `log_run` is the run of this log, with which the containers that
+    it requests are labelled.
     """
 
     node: str

@@ -129,7 +129,7 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
 class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
     """The optional calls that the plugin wants; none if it answered with an `error`.
 
-    `deaths` is the number of consecutive plugins of the resource that died before they answered this call.
+    `deaths` is the number of consecutive plugins of the resource that died before they answered GetDevicePluginOptions.
     """
 
     generation: int

@@ -17,8 +17,8 @@ Operation = Literal["collect", "remove_unused"]
 Reason = Literal["age", "space", "unused"]
 """Why an image is removed: unused for too long, lack of space, or a request to remove all unused images."""
 Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "enough_freed", "not_tried"]
-"""Why an image stays. `not_tried`: the run removed no image to free space, because an image over the maximum age could
-not be removed.
+"""Why an image stays. `not_tried`: it was not considered for removal to free space, because an image over the maximum
+age could not be removed, or because the disk usage is read again first.
 """
 
 
@@ -114,8 +114,8 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
     Images over the maximum age are removed first, even if space is not short. `usage_percent` is the disk usage before
     the run, rounded up. `error` is why the disk usage could not be read. `read_again`: `candidates` are only images
-    over the maximum age; after their removal, DiskReadAgain states which images to remove to free space, and
-    `wanted_bytes` is an estimate until then.
+    over the maximum age; after their removal, DiskReadAgain states which images to remove to free space; until then,
+    `wanted_bytes` is an estimate, and `kept` counts these images as `not_tried`.
     """
 
     operation: Operation

@@ -78,7 +78,8 @@ class AdoptPods(Command, frozen=True, kw_only=True):
 
 @registered
 class PodAdopted(Event, frozen=True, kw_only=True):
-    """A pod stays desired as it was before the log began. Its spec is in the `pod.PodAdopted` with the same uid.
+    """A pod stays desired as it was before the log began or lost its newest entries. Its spec is in the
+    `pod.PodAdopted` with the same uid.
 
     `pull_secrets` are the names of its imagePullSecrets.
     """

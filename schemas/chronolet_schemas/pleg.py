@@ -65,8 +65,8 @@ class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
 
 
 class RunningContainer(Message, frozen=True, kw_only=True):
-    """A container that was running when a new log began. `started_at` is in milliseconds, according to the runtime's
-    clock.
+    """A container that was running when its log was found to be new or to have lost its newest entries. `started_at` is
+    in milliseconds, according to the runtime's clock.
     """
 
     pod: str
@@ -79,8 +79,8 @@ class RunningContainer(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptContainers(Command, frozen=True, kw_only=True):
-    """Record these containers, which were running before the log began, as running. Sent by the node itself when the
-    log is new.
+    """Record these containers, which were found running, as running. Sent by the node itself when the log is new or has
+    lost its newest entries.
 
     Each of them that the first listing lacks counts as dead.
     """
@@ -90,8 +90,8 @@ class AdoptContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class ContainersAdopted(Event, frozen=True, kw_only=True):
-    """A new log adopted running containers; `running` is their number. Each one that the log did not know yet is also
-    reported by a ContainerStarted.
+    """A log that is new or has lost its newest entries adopted running containers; `running` is their number. Each one
+    that the log did not know yet is also reported by a ContainerStarted.
     """
 
     running: int
@@ -216,7 +216,7 @@ class ProbeKillEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
-    """A probe of this pod failed, or could not be judged, while the machine was short of a resource.
+    """A probe of this pod was unjudged, or reached its failure threshold, while the machine was short of a resource.
 
     Recorded at most once every 10 s per pod, and once every 10 s for all pods together while kills are held back.
     """
@@ -228,7 +228,8 @@ class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
-    """Probes of `pods` pods failed at about the same time while the machine was short of a resource.
+    """Probes of `pods` pods were unjudged, or reached their failure thresholds, at about the same time while the
+    machine was short of a resource.
 
     From now on, liveness and startup kills wait, and are limited to `kills_per_minute`.
     """
@@ -241,7 +242,9 @@ class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillsResumed(Event, frozen=True, kw_only=True):
-    """No probe has failed or been unjudged for a while, and no kill is waiting: kills are immediate again."""
+    """Kills are immediate again: none is waiting, and for a while, none was released and no probe had trouble as in
+    ProbeTroubleNoted; or the settings no longer hold kills back. `released` and `dropped` count the held kills.
+    """
 
     at: int
     released: int
@@ -262,4 +265,6 @@ class ProbeKillReleased(ProbeKillEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillDropped(ProbeKillEvent, frozen=True, kw_only=True):
-    """A held kill is no longer needed: the container has recovered or no longer exists."""
+    """The probe withdrew the request for a held kill: it succeeded, failed without a shortage (then the container is
+    stopped at once), is no longer active, or applies to another run or with another definition.
+    """

@@ -1,8 +1,9 @@
 """The prober's decider: turns probe outcomes into streaks, results and kill requests. Pure.
 
 Input: probe requests and container changes of the pod (`pod`), released kills (`pleg`), outcomes from the worker
-(`signals`). Output: events of the probe. Next: `pod`, which subscribes to ResultChanged; `pleg`, which decides on
-requested kills. Source: pkg/kubelet/prober/worker.go (doProbe), prober_manager.go, results/results_manager.go.
+(`signals`). Output: events of the probe, with their KubeEvents. Next: `pod`, which subscribes to ResultChanged; `pleg`,
+which decides on requested kills. Source: pkg/kubelet/prober/worker.go (doProbe), prober_manager.go,
+results/results_manager.go.
 
 A probe is `idle` while its container is not running, `gated` until the container counts as started (a startup probe:
 from then on), and `held` once a threshold has ended the probing of this run of the container. While it is `probed` or

@@ -40,7 +40,7 @@ def should_retry(outcome: Outcome, attempt: int) -> bool:
 
 
 class Streak:
-    """The outcomes that a worker has sent so far. One instance per worker."""
+    """A worker's filter for outcomes that only repeat those that it has sent. One instance per worker."""
 
     def __init__(self, definition: Probe) -> None:
         self._thresholds = {

@@ -4,7 +4,7 @@ Input: outcomes in order, times on a monotonic clock. Output: whether a time-out
 `probe_worker`; `decider` stores what was reported, so that a restarted agent continues from there.
 
     judged   -> (a time-out that a stall explains)                 unjudged; the first is reported
-    unjudged -> (the limit has passed, with LEAST or more)         failures count again, until a success
+    unjudged -> (limit passed, after LEAST or more attempts)       time-outs count again, until a success
     unjudged -> (success)                                          judged
 
 An unexplained failure does not end the run of unjudged attempts: the container has still not succeeded. Neither does an

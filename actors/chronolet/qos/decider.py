@@ -1,9 +1,9 @@
 """Decides which pods the node admits and which cgroups it needs. Pure.
 
 Input: the requests and ends of pods and the starts of their containers (`pod`), the machine's resources and the state
-of the cgroups (`signals`). Output: events of `qos`. Next: `pod` handles CgroupReady, HostPortsAwaited and PodRefused;
-the worker of KeepTree keeps the tree that `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go,
-pkg/kubelet/cm.
+of the cgroups (`signals`). Output: events of `qos`, and KubeEvents about lost abilities and failing cgroups. Next:
+`pod` handles CgroupReady, HostPortsAwaited and PodRefused; the worker of KeepTree keeps the tree that `outstanding`
+names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
     a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not stored
             unknown ------------> admitted;  ready -> admitted (its needs changed)
@@ -125,8 +125,8 @@ def _port_held(node: qos.Node, uid: str, share: Share, held: Taken, now: int) ->
 
 
 def _waiting_admitted(state: State, now: int) -> Iterator[Event]:
-    """Admit or refuse pods that wait for ports, oldest request first. A pod that must wait for another port or pod than
-    before reports that.
+    """Admit or refuse pods that wait for ports, oldest request first. A pod that waits for a different port or holder
+    than before is reported again.
     """
     if state.node is None:
         return
@@ -151,7 +151,7 @@ def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
 
 
 def _described(state: State, node: qos.Node, now: int) -> Iterator[Event]:
-    """Record the node, post a KubeEvent for each new entry of its `lost`, and decide on the pods that waited for it.
+    """Record the node, report each new entry of its `lost` in a KubeEvent, and decide on the pods that waited for it.
     Without cgroups, admitted pods become ready.
     """
     described = qos.NodeDescribed(node=node)

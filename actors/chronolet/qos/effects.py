@@ -154,7 +154,8 @@ class Report(Struct):
 
 
 class TreeKeeper:
-    """The worker of KeepTree. It remembers the values that it has set: if one differs, someone else has changed it.
+    """The worker of KeepTree. It remembers the values that it has set: if a cgroup's actual values differ from them,
+    someone else has changed them.
 
     New cgroups come first, because pods wait for them. Everything else is checked once per period and whenever a pod
     has been removed.

@@ -55,14 +55,13 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Path:
-        """Path of `kubepods`, the cgroup that chronolet creates below `above` and that contains all its other cgroups.
-        """
+        """Path of `kubepods`, the cgroup that chronolet creates below `above` and that contains all its others."""
         return (*self.above, KUBEPODS)
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """The cgroup version and driver with which the machine enforces shares, or none; `lost` lists what
-    is not enforced.
+    """The cgroup version and driver with which pods' shares are enforced; version 0 means that they are not. `lost`
+    lists what is not enforced.
     """
 
     version: Literal[0, 1, 2] = 0

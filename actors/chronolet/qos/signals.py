@@ -37,8 +37,8 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class TreeKept(Signal, frozen=True, kw_only=True):
-    """The tree with this `revision` has been reconciled: every cgroup is as desired, except those in `failed` and those
-    above the pods' that use more memory than their desired limit.
+    """The tree with this `revision` has been reconciled: every cgroup is as desired, except those in `failed`, those
+    below them, and the cgroup of a class or of all pods that uses more memory than its desired limit.
     """
 
     revision: int

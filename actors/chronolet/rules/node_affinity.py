@@ -32,7 +32,9 @@ def mismatch(spec: PodSpec, labels: Mapping[str, str], name: str) -> str:
 
 
 def _required(spec: PodSpec) -> Any:
-    """Return the required node affinity as written in the manifest; None if there is none."""
+    """Return the required node affinity as written in the manifest; None if there is none. If `nodeAffinity` is not a
+    map, return it instead, so that `problems` reports it.
+    """
     affinity = (spec.affinity or {}).get("nodeAffinity") or {}
     return affinity.get(_REQUIRED) if isinstance(affinity, dict) else affinity
 

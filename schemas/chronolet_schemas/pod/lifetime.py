@@ -46,7 +46,7 @@ class SpecKept(PodEvent, frozen=True, kw_only=True):
 
 
 class FoundContainer(Message, frozen=True, kw_only=True):
-    """A container of a pod as the runtime reported it when a new log began; `container` is POD for a sandbox.
+    """A container of a pod as the runtime reported it for an adoption; `container` is POD for a sandbox.
 
     `created`: created but never started; a container that failed to start is `exited`. Times are taken from the
     runtime's clock.
@@ -99,7 +99,8 @@ class AdoptPod(Command, frozen=True, kw_only=True):
 
 @registered
 class PodAdopted(PodEvent, frozen=True, kw_only=True):
-    """The life of the pod under `uid` continues in a log that has no record of its beginning; nothing was touched.
+    """The life of the pod under `uid` continues in a log that is new or has lost its newest entries; nothing was
+    touched.
 
     Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were started; `before`
     contains, for each of them that is running, the last attempt before it that died.

@@ -57,7 +57,7 @@ class Volumes(Protocol):
     """The volumes of pods. All calls are idempotent and may raise `VolumeRefusal`."""
 
     def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
-        """Create the volumes that are missing; returns their paths by volume name."""
+        """Create the volumes that are missing. Returns the paths of all wanted volumes, by name."""
 
     def sub_path(self, part: SubPath) -> str:
         """Return a host path through which the subpath can be mounted; a missing subpath is created as a folder. The

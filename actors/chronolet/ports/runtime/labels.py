@@ -1,7 +1,7 @@
 """Encodes a container's owner in its labels and decodes it again. Pure.
 
-Input: an `Owner`. Output: labels; and the reverse. The `io.kubernetes.*` names are the kubelet's, which cAdvisor and
-dashboards read (pkg/kubelet/types/labels.go).
+Input: an `Owner`, or labels. Output: its labels, or the `Owner` that the labels name. The `io.kubernetes.*` names are
+the kubelet's, which cAdvisor and dashboards read (pkg/kubelet/types/labels.go).
 """
 
 from __future__ import annotations

@@ -335,8 +335,9 @@ class Runtime(Protocol):
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
         """Yield chunks of output as (`stdout` or `stderr`, bytes), oldest first; with a terminal, all are `stdout`.
-        `follow`: continue until the container stops. `tail`: only this number of the last lines; `since`: only output
-        since this time (milliseconds); None means all. `timestamps`: begin each line with its time.
+        `follow`: continue until the container stops. `tail`: only this many of the last lines; `since`: only output
+        since this time (milliseconds); for both, None means no restriction. `timestamps`: begin each line with its
+        time.
         """
 
     def log_path(self, container_id: str) -> str:

@@ -16,8 +16,7 @@ from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 
 
 def needs(spec: PodSpec) -> PodNeeds:
-    """Compute a pod's needs. A limit of CPU or memory counts only if every container, or the pod as a whole, sets it.
-    """
+    """Compute a pod's needs. A CPU or memory limit counts only if every container, or the pod as a whole, sets it."""
     requested, allowed = resources.pod_requests(spec), resources.pod_limits(spec)
     return PodNeeds(
         qos_class=qos_class(spec),
