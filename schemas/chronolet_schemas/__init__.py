@@ -1,4 +1,4 @@
-"""chronolet's messages: everything that is stored in Redis, for chronolet and for third-party readers of its streams.
+"""chronolet's messages and the names of its Redis keys, for chronolet and for third-party readers of its streams.
 
-Depends only on msgpack and msgspec.
+Depends only on msgspec, and for `protos` on protobuf.
 """

@@ -57,8 +57,8 @@ class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
-    """The container's state is unclear (created, paused, or it cannot be inspected); the last known state still
-    applies.
+    """The container is created, or its state is unclear (paused, or it cannot be inspected). If it is unclear, the last
+    known state still applies.
     """
 
     state: str

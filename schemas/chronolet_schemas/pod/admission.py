@@ -138,7 +138,7 @@ class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
-    """The plugins were notified of this attempt, after its start had failed `failures` times."""
+    """The container's plugins allow the start of this attempt, which had already failed `failures` times."""
 
     attempt: int
     failures: int = 0

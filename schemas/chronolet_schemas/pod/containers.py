@@ -152,7 +152,9 @@ class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class StrayFound(ContainerEvent, frozen=True, kw_only=True):
-    """A running container with the pod's name is not the current attempt (its `uid` may differ): it is removed."""
+    """A running container of a pod with this name is not the container's current attempt (its `uid` may differ): it is
+    removed.
+    """
 
     id: str
 

@@ -30,7 +30,7 @@ class DiskState(Plain, frozen=True, kw_only=True):
 
 class Images(Protocol):
     """The images of one runtime. Each call may raise `Refusal`; the kinds that callers handle are named below (such as
-    `conflict`). Every call has a time-out.
+    `conflict`). Each request to the runtime has a time-out.
     """
 
     def list(self) -> Sequence[HeldImage]:

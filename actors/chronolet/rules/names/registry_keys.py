@@ -1,9 +1,9 @@
 """Selects the registry credentials for an image. Pure.
 
-Input: Docker configurations as bytes (from Secrets, or from the agent's user), an image's name. Output:
-credentials, in the order to try them. Next: `adapters.images.registry_keys`, and the manifest reader, which rejects
-unreadable configurations. Source: pkg/credentialprovider/config.go and keyring.go. No error message or `repr` reveals a
-value.
+Input: Docker configurations as bytes (from Secrets, or from the configuration file of the agent's user), an image's
+name. Output: credentials, in the order to try them. Next: `adapters.images.registry_keys`, and the manifest reader,
+which rejects unreadable configurations. Source: pkg/credentialprovider/config.go and keyring.go. No error message or
+`repr` reveals a value.
 """
 
 from __future__ import annotations
