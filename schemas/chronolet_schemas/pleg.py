@@ -265,6 +265,7 @@ class ProbeKillReleased(ProbeKillEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillDropped(ProbeKillEvent, frozen=True, kw_only=True):
-    """The probe withdrew the request for a held kill: it succeeded, failed without a shortage (then the container is
-    stopped at once), is no longer active, or applies to another run or with another definition.
+    """The prober withdrew the request for a held kill (KillWithdrawn): the probe succeeded, was changed or removed, or
+    failed without a shortage (then the container is stopped at once); or the run that was to be stopped has ended or is
+    already being stopped.
     """
