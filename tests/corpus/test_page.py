@@ -11,7 +11,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_row_of_the_table_matches_a_field() -> None:
-    """A row that matches no field of a Pod is a typing error."""
+    """A row that matches no field of a Pod is a typo."""
     patterns = [one.path.replace("[]", "") for one in fields()]
     lost = [path for path in TABLE if not any(f"{pattern}.".startswith(_prefix(path)) for pattern in patterns)]
     assert lost == []

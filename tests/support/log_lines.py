@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 
 def most_repeated(lines: Iterable[str]) -> int:
-    """Return how often the most frequent line was logged; 0 if there are no lines."""
+    """Return how often the most frequent line was logged, apart from its time (the first word); 0 if there are no
+    lines.
+    """
     counted = Counter(line.partition(" ")[2] for line in lines)
     return max(counted.values(), default=0)

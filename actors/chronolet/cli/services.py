@@ -1,6 +1,7 @@
 """Creates the external dependencies of commands on demand. Tests replace them.
 
-Input: settings. Output: the node's store, archive, kinds and runtime. Next: `history` and the commands.
+Input: settings. Output: `Services`: factories for the node's store, archive, runtime, images, pod logs, Secrets,
+KubeEvents, probe results, kinds and spans, for cgroups and downloads; the clock. Next: `history` and the commands.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ class Look(Effect, frozen=True, kw_only=True):
 
 
 class Remove(Effect, frozen=True, kw_only=True):
-    """Remove one dead object, stopping it first if needed. Result: RemovalDone or RemovalRefused."""
+    """Remove one dead object. With `victim.stop`, an object whose state is uncertain is killed first; a running one is
+    refused. Result: RemovalDone or RemovalRefused.
+    """
 
     victim: container_gc.Victim

@@ -31,7 +31,9 @@ def allocated(state: State) -> dict[str, tuple[str, ...]]:
 
 
 def node_allocatable(state: State) -> dict[str, int]:
-    """Return the number of devices that the node offers to pods: never less than what pods hold."""
+    """Return the number of devices of each resource that the node offers to pods: the healthy ones, but never fewer
+    than pods hold.
+    """
     return at_least({name: len(ids) for name, ids in allocatable(state).items()}, allocated(state))
 
 

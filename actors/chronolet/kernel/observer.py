@@ -25,8 +25,9 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The queue of a lane, as seen by a one-shot effect that joined it.
 
     On arrival, `at_work` effects were running, of at most `allowed`; `holders` names the entities of those that had
-    been running longest. If `at_work` is below `allowed`, the first effect of a batch has a head start. `ahead` is the
-    number of effects queued before this one or, once it is about to start, the number that started while it waited.
+    been running longest. If `at_work` is below `allowed`, the effect has to wait because the lane's batch has just
+    begun and its first effect has a head start (see `effects.pace`). `ahead` is the number of effects queued before
+    this one or, once it is about to start, the number that started while it waited.
     """
 
     at_work: int

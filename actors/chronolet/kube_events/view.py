@@ -42,7 +42,7 @@ class View:
 
 
 def correlated(events: Iterable[tuple[Position, Recorded]]) -> tuple[Post, ...]:
-    """Return the Event objects that sinks get for these events."""
+    """Correlate these KubeEvents and return the posts that sinks get for them, only the latest of each name."""
     view = View()
     for at, event in events:
         view.take(at, event)

@@ -1,6 +1,7 @@
-"""Computes the uids of pods by hashing, so the same manifest gets the same uid after any restart and in any process.
+"""Computes the uids of pods by hashing, so the same input gives the same uid after any restart and in any process.
 
-Input: where a pod is defined. Output: 32 hexadecimal digits. Source: pkg/kubelet/config/common.go (applyDefaults),
+Input: for a pod from a file, the node, path, pod key and content digest; for an applied pod, the pod key and the id of
+the request that first applied it. Output: 32 hexadecimal digits. Source: pkg/kubelet/config/common.go (applyDefaults),
 which hashes node, source and the pod itself.
 """
 

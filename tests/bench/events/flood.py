@@ -1,8 +1,8 @@
 """A process that hosts kube_events under a flood of events, which are recorded by real steps, correlated, and delivered
 to the Redis stream.
 
-Input: options. Output: events per second from the first record to the last delivery, the log entries that each event
-costs, and the size of the process.
+Input: options. Output: events per second from the first record until all are correlated, the log entries that each
+event costs, and the size of the process.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _kind(path: str, programs: set[str]) -> str:
 
 
 def largest(mappings: Sequence[Mapping]) -> str:
-    """Return the files with the most resident memory, and its size in MiB, in one line."""
+    """Format the files with the most resident memory as one line, each with its resident size in MiB."""
     found: Counter[str] = Counter()
     for one in mappings:
         if one.path.startswith("/"):

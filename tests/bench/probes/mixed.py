@@ -1,4 +1,5 @@
-"""Probes of all kinds: 110 pods with a liveness and a readiness probe each second, 220 probes per second.
+"""HTTP, TCP and exec probes together: 110 pods with a liveness and a readiness probe each second, 220 probes per
+second.
 
 Input: an agent, the number of pods. Output: figures. Next: `probes`.
 

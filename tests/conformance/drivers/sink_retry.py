@@ -1,5 +1,5 @@
-"""Runs the cases of events.json about deliveries against the kind `kube_events` as the node builds it, with the
-kernel's steps and a fake connection.
+"""Runs the delivery cases of events.json. They drive the kind `kube_events`, as the node builds it, through real
+kernel steps and a fake connection.
 
 Sinks, rules and settings, the HTTP request, the worker, the decider and its timer are the product's. Only the clock,
 which jumps to the due time, and the socket are replaced.

@@ -105,8 +105,8 @@ class FaultInjector:
         self.counts: Counter[str] = Counter()
 
     def run(self, names: list[str], seconds: float, pause: float) -> None:
-        """For `seconds`, cause one fault every `pause` seconds: each kind of fault in each pod, in random order, then
-        all of them again. So few containers are in back-off for long.
+        """For `seconds`, cause one fault every `pause` seconds: two kills, a freeze and a break in each pod, in random
+        order, then the same again. The faults are thus spread evenly, and few containers are in back-off for long.
         """
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -243,7 +243,9 @@ def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
 def wait_for_no_more(
     before: Held, processes_before: Mapping[str, int], sample: Callable[[], tuple[Held, Mapping[str, int]]]
 ) -> None:
-    """Wait until the agent holds no more than before, and no kind of container has more processes."""
+    """Wait until the agent holds no more threads, children and descriptors than before, apart from the tolerated
+    growth, and the containers of each name have no more processes than before.
+    """
     until = time.monotonic() + hang_limit(60)
     while True:
         now, processes = sample()

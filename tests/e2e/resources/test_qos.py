@@ -28,7 +28,7 @@ SPIN = "while :; do :; done"
 HOG = "x=a; while :; do x=$x$x; done"
 BUSY_NANOSECONDS = 2_000_000_000
 READING_NANOSECONDS = BUSY_NANOSECONDS // 200
-"""Maximum CPU time that may be used while several cgroups are read."""
+"""Maximum CPU time that the pods may use while their cgroups are read; if they use more, the values are read again."""
 WEIGHTS = {3072: 118, 2048: 79, 1024: 39, 102: 4, 2: 1}
 """cgroup v2 weights by v1 shares. The lowest weight is 1 of 10,000, the lowest shares are 2 of 262,144."""
 ALMOST_NOTHING = 0.02 if IS_V2 else 0.01

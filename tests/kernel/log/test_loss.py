@@ -41,7 +41,7 @@ def test_an_owner_ahead_of_its_server_reports_the_loss_and_continues_from_the_re
 
 
 class Pausable:
-    """Creates kinds whose decider blocks until the test releases it."""
+    """Wraps a kind so that its decider blocks while `release` is cleared; it is set initially."""
 
     def __init__(self) -> None:
         self.deciding = threading.Event()

@@ -1,4 +1,6 @@
-"""A dropped connection is freed immediately, after any kind of failure, without Python's cycle collector."""
+"""The Redis connection: a failed one is freed immediately, without Python's cycle collector; waiting calls share a
+round trip; a loading server is polled on one connection.
+"""
 
 import contextlib
 import gc

@@ -28,8 +28,8 @@ class RepairError(Exception):
 
 
 def cut_torn_end(folder: Path) -> int:
-    """Truncate the manifest's last file after its last whole write, and sync it; return the number of bytes removed.
-    Raises RepairError, or OSError.
+    """Truncate the newest append-only file in `folder` after its last whole write, and sync it; return the number of
+    bytes removed. Raises RepairError, or OSError.
     """
     path = _last_file(folder)
     with path.open("r+b") as file:

@@ -71,7 +71,7 @@ class Template(NamedTuple):
         return "".join(_printed(self.parts, data, data))
 
     def found(self, data: Any) -> list[Any]:
-        """Return the results of the template's paths in this data, except of paths inside ranges."""
+        """Return what the template's paths select in this data; each `range` is ignored, with its content."""
         return [value for part in self.parts if isinstance(part, Path) for value in _walked(part, data, data)]
 
 

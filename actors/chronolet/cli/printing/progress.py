@@ -16,7 +16,9 @@ QUIET_SECONDS = 1.0
 
 
 class Progress:
-    """The progress line. The waiting thread may change its text."""
+    """A line on stderr that shows a text and the elapsed time until `done` is set. `text` may be changed while the line
+    is shown.
+    """
 
     def __init__(self, text: str, quiet_seconds: float, clock: Callable[[], float]) -> None:
         self.text = text

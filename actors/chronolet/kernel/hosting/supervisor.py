@@ -24,6 +24,7 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        LeaseRegained    elsewhere     the supervisor found another token after a lapse
     hosted        ServerBehind     free          its host found that the server has lost data: all shards are reloaded
     hosted        ServerBack       free          the same, found after an outage
+    hosted        LeaseRegained    free          the same, found after a lapse of the lease
     hosted        Tick, Upkeep     free          the same, found by a regular check
     hosted        Retire           free          released on shutdown
     backing_off   BackOffOver      free

@@ -104,7 +104,9 @@ class Recovery:
         return recovered
 
     def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
-        """Read all snapshots in one round trip. If any of them is unreadable, read each separately."""
+        """Read the snapshots in one round trip. If any of them is unreadable, read each separately and leave out the
+        unreadable ones, with a warning.
+        """
         try:
             return self._store.read_snapshots(shards)
         except StoreBroken as error:

@@ -77,9 +77,11 @@ def holding(settings: Settings, host: Host) -> Holding:
 
 
 def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
-    """Raise SettingsError if more is reserved than the machine has, or if the cgroups belong to another owner.
+    """Check the reservations against the machine, and claim the existing cgroup trees for this node.
 
-    Without a configured driver, both trees are checked: Docker, which knows the driver, may not be running yet.
+    Raises SettingsError if more is reserved than the machine has, or if a tree belongs to another owner. Without
+    `shared.per_qos`, no tree is claimed. Without a configured driver, the trees of both drivers are claimed: Docker,
+    which knows the driver, may not be running yet.
     """
     if wrong := problem(shared, machine(host)):
         raise SettingsError(wrong)

@@ -27,7 +27,9 @@ from chronolet.ports.runtime.runtime import ContainerState
 from chronolet.rules.names.names import SANDBOX
 
 _MORE_ROUNDS, _ALL_ROUNDS = 4, 8
-"""Both are even, because pods may be skipped in odd rounds."""
+"""Numbers of rounds after which I/O, threads, OOM kills and pressure, and after which all values, are read again. Both
+are even, because pods may be skipped in odd rounds.
+"""
 _LITTLE_NANO_CORES = 10_000_000
 _LONGEST_REST_ROUNDS = 64
 

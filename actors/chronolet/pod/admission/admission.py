@@ -99,7 +99,9 @@ def start_allowed(state: State, one: Container) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release the claims and the share of a pod that is not running and will not run again."""
+    """Release the device claims of a pod that will not run again, and its share of the node once it has no running
+    sandbox.
+    """
     yield from device_claims.all_released(state)
     yield from node_share.released(state)
 

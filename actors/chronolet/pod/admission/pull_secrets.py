@@ -49,7 +49,7 @@ def awaits(state: State, following: Successor) -> Event:
 
 
 def usable(state: State) -> tuple[wanted.PullSecret, ...]:
-    """Return the Secrets for a pull, in the spec's order."""
+    """Return those of the spec's imagePullSecrets that exist, in the spec's order; see `missing` for the others."""
     digests = state.pull_secrets
     return tuple(wanted.PullSecret(name=name, digest=digests[name]) for name in _names(state) if name in digests)
 

@@ -81,8 +81,9 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """Return the container, with its creation marked as outdated unless it is for the sandbox `sandbox_id` (empty: no
-    sandbox). A creation that a start in progress uses is not marked: the result of the start decides.
+    """Return the container, with its creation marked as outdated if it was made for a sandbox other than `sandbox_id`
+    (empty: no sandbox). A failed creation is not marked, nor one that a start in progress uses: the result of the start
+    decides.
     """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
         return one

@@ -116,7 +116,9 @@ def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]
 
 
 def _is_of_earlier_life(message: pleg.ContainerStarted | pleg.ContainerDied, requested_at: int) -> bool:
-    """Whether the message is about an earlier life under the same uid, whose attempts had the same numbers."""
+    """Whether the container in the message started before `requested_at`: it then belongs to an earlier pod with the
+    same uid, whose attempts had the same numbers. False if the start time is unknown.
+    """
     return 0 < message.started_at < requested_at
 
 

@@ -19,7 +19,7 @@ ProbeResult = Literal["success", "failure", "unknown"]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Base class of the inputs."""
+    """Base class of `PodView`, the input of `pod_actions`, and of its parts."""
 
 
 class SandboxView(View, frozen=True, kw_only=True):

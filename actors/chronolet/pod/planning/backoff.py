@@ -28,9 +28,10 @@ RESYNC_SECONDS = 10
 
 CRASH_LOOP_REPORT_MS = 75_000
 IMAGE_REPORT_MS = 12_500
-"""The interval between two reports of the same wait: the kubelet reports it in each sync of its pod worker. A sync
-follows after 60 s (a crash loop's error states its duration) or 10 s (an image's error does not), plus a random jitter
-of up to half of that. These values are the mean (pod_workers.go, completeWork)."""
+"""The interval between two reports of the same wait: the kubelet reports it in each sync of its pod worker. In a
+crash loop, whose error carries the end of the back-off, the next sync comes then, but after at most 60 s; after an
+image error, which carries none, it comes after 10 s. A random jitter of up to half is added. These values are the mean
+with 60 s and 10 s (pod_workers.go, completeWork)."""
 
 _FIRST_SYNC_MS = 1_000
 

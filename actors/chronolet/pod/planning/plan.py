@@ -26,8 +26,8 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int, limits: Limits = KUBELET) -> Sequence[Event]:
-    """Return the next events, each of which is possible in the given state. `limits`: the limits of the restart
-    back-off.
+    """Return the next events, each decided from the given state, without the effects of the others. `limits`: the
+    limits of the restart back-off.
     """
     if not state.uid:
         return _successor(state, now)

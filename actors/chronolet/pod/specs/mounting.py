@@ -32,7 +32,7 @@ HOSTS = "/etc/hosts"
 RESOLV_CONF = "/etc/resolv.conf"
 
 _RESOLVED = "/run/systemd/resolve/resolv.conf"
-"""systemd-resolved's file with the addresses of the upstream servers to which its loopback address forwards."""
+"""systemd-resolved's resolv.conf with the upstream DNS servers, instead of its stub on a loopback address."""
 _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
     "HostToContainer": "rslave",
     "Bidirectional": "rshared",

@@ -12,7 +12,9 @@ from typing import Protocol
 
 
 class Processes(Protocol):
-    """The first processes of containers, identified by the pids that the container runtime reports."""
+    """Watches and signals the first processes of containers, identified by pid and container id, and kills the
+    processes that a removed container has left.
+    """
 
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `ended` once, on another thread, if the container's first process exits within the `with` block. It is
@@ -35,7 +37,9 @@ class Processes(Protocol):
 
 
 class NoProcesses:
-    """A `Processes` for machines on which the containers' processes are not visible."""
+    """A `Processes` that watches, signals and kills nothing: for when the containers' processes are not visible, or
+    Python lacks the functions to watch them.
+    """
 
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""

@@ -1,4 +1,6 @@
-"""Runs the cases of devices.json about a restart, for which the log takes the place of a checkpoint."""
+"""Runs the restart cases of devices.json. The state is written to a snapshot and read back, where the kubelet
+uses its checkpoint file.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Pods whose probes result from the deciders of `pod` and `prober`.
+"""Runs the deciders of `pod` and `prober` for one pod, to find out which of its probes are running.
 
 The pod's events reach its probes as the node routes them; the pod's effects are answered immediately.
 
-Input: a manifest's containers. Output: the probes that exist. Next: `decisions`.
+Input: a manifest's containers. Output: the running probes. Next: `decisions`.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def test_a_registration_above_the_limit_is_refused() -> None:
 
 
 def recorded_refusal(scene: Devices, times: int, resource: str = GPU, **fields: Any) -> tuple[int, int] | None:
-    """Send one more registration that is refused, which is number `times` for the same reason; return `times` and
-    `calls` of its event, or None if the refusal is not recorded.
+    """Send a registration that is refused for the `times`-th time for the same reason; return `times` and `calls` of
+    the recorded event, or None if none is recorded.
     """
     scene.registers(resource, **({"versions": ("v0",)} | fields), times=times)
     if not scene.events:
