@@ -164,7 +164,10 @@ class ContainerWorker:
                 self._deps.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
-            if self._is_removed(refusal, effect, created.id):
+            if isinstance(refusal, HalfRestored):
+                refusal.discard(runtime, context, self._deps.processes)
+            if isinstance(refusal, HalfRestored) or (refusal.kind == "not_found" and created.id == effect.made_id):
+                # The container no longer exists: it was half restored, or it was created ahead and has been removed.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
@@ -184,15 +187,6 @@ class ContainerWorker:
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
-
-    def _is_removed(self, refusal: Refusal, effect: wanted.StartContainer, container_id: str) -> bool:
-        """Whether the container has been removed since, so that it can be created again: it was half restored, or
-        created ahead. Kills what is left of a half-restored container.
-        """
-        if isinstance(refusal, HalfRestored):
-            self._deps.processes.kill_left(container_id)
-            return True
-        return refusal.kind == "not_found" and container_id == effect.made_id
 
     def _created_ahead(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec

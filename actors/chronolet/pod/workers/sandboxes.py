@@ -71,7 +71,7 @@ class SandboxWorker:
                 context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=created.id))
             return start_once(runtime, created)
 
-        attempt = partial(repeat_if_half_restored, create_and_start, deps.processes)
+        attempt = partial(repeat_if_half_restored, create_and_start, runtime, context, deps.processes)
         try:
             found = retry_after_restart(runtime, context, attempt, attempt, deps.timing.restart_patience_seconds)
         except Refusal as refusal:

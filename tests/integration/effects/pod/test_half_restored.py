@@ -20,6 +20,7 @@ from chronolet.pod import signals
 from tests.integration.effects.support import (
     OBEDIENT,
     Context,
+    Killed,
     PatientRuntime,
     World,
     container,
@@ -55,10 +56,11 @@ class FragileEngine:
         self.runtime = PatientRuntime(engine.host)
         self.world = World(self.runtime, folder / "state").with_timing(restart_patience_seconds=HANG_SECONDS)
 
-    def run(self, effect: Any, *, seconds: float) -> Any:
+    def run(self, effect: Any, *, seconds: float, dies: str = "") -> Any:
         """Run the effect; during its first start, the engine is killed and started again. The kill comes `seconds`
         after the container's process has started; until then, dockerd is not notified of that start. If `seconds`
-        exceeds the five seconds for which the shim retries the notification, it is lost.
+        exceeds the five seconds for which the shim retries the notification, it is lost. The worker is killed at the
+        point `dies`, and the effect run again.
         """
         self._seconds = seconds
         armed = self._folder / "armed"
@@ -69,10 +71,16 @@ class FragileEngine:
                 armed.write_text(str(self._engine.containerd()))
                 restarts.start()
 
-        context = Context(at={"before docker.start": arm})
-        result = self.world.run(effect, context)
+        def die() -> None:
+            raise Killed(dies)
+
+        context = Context(at={"before docker.start": arm, **({dies: die} if dies else {})})
+        try:
+            result = self.world.run(effect, context)
+        except Killed:
+            result = self.world.run(effect)
         restarts.join(HANG_SECONDS)
-        assert context.points.count("before docker.start") >= 2
+        assert context.points[-1] == dies or context.points.count("before docker.start") >= 2
         return result
 
     def containers(self) -> set[tuple[str, bool]]:
@@ -128,3 +136,11 @@ def test_a_half_restored_container_is_replaced(engine: FragileEngine, seconds: f
     assert up.started_at
     assert engine.containers() == {(sandbox.id, False), (up.id, False)}
     assert engine.started_processes() == {sandbox.id, up.id}
+
+
+@pytest.mark.parametrize("dies", ["before processes.kill", "after processes.kill", "after docker.remove"])
+def test_a_worker_that_is_killed_while_it_discards_leaves_no_process(engine: FragileEngine, dies: str) -> None:
+    up = engine.run(start_sandbox(pod(container(*OBEDIENT))), seconds=6.0, dies=dies)
+    assert isinstance(up, signals.SandboxUp), up
+    assert engine.containers() == {(up.id, False)}
+    assert engine.started_processes() == {up.id}

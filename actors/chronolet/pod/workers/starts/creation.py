@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chronolet.kernel.kind import EffectContext
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.processes import Processes
@@ -68,59 +69,64 @@ def start_once(
     with its id as soon as it is known to have started.
 
     A start whose reply was lost may have succeeded, so the runtime's present state decides. If the runtime does not
-    report it, the Refusal is always `unavailable`, because the container may or may not be running. A container that
-    the runtime has restored only in part, or not at all, is removed; raises HalfRestored.
+    report it, the Refusal is always `unavailable`, because the container may or may not be running. Raises HalfRestored
+    if the runtime has restored the container only in part, or not at all.
     """
     if created.state != "created":
-        return _whole(runtime, created, started)
+        return _whole(created, started)
     try:
         runtime.start(created.id)
     except Refusal as refusal:
         with _unknown_unless_seen():
             after = runtime.inspect(created.id)
         if refusal.kind == "interrupted" and after is not None and after.state == "created":
-            raise _removed(runtime, created.id) from refusal
+            raise HalfRestored(created.id) from refusal
         if after is None or after.state not in ("running", "exited"):
             raise
-        return _whole(runtime, after, started)
+        return _whole(after, started)
     started(created.id)
     with _unknown_unless_seen():
-        return _whole(runtime, inspect_existing(runtime, created.id), lambda _id: None)
+        return _whole(inspect_existing(runtime, created.id), lambda _id: None)
 
 
 class HalfRestored(Refusal):
-    """The runtime was killed while it started the container, and has lost its state. The container has been removed,
-    and can be created again. Its processes may still run: the runtime does not know them.
+    """The runtime was killed while it started the container, and has lost its state. The container can be created again
+    after `discard`.
     """
 
     def __init__(self, container_id: str) -> None:
         super().__init__(
-            "not_found",
-            f"container {container_id} was removed: the runtime was killed while it started it, and lost its state",
+            "failed", f"container {container_id}: the runtime was killed while it started it, and has lost its state"
         )
-        self.container_id = container_id
+        self._container_id = container_id
+
+    def discard(self, runtime: FencedRuntime, context: EffectContext, processes: Processes) -> None:
+        """Kill the container's processes, which the runtime may not know, and remove the container. In this order: as
+        long as the container exists, a repeat after a kill of this process finds both. Raises Refusal.
+        """
+        context.fence("processes.kill")
+        processes.kill_left(self._container_id)
+        context.done("processes.kill")
+        runtime.remove(self._container_id)
 
 
-def repeat_if_half_restored(attempt: Callable[[], ContainerState], processes: Processes) -> ContainerState:
-    """Return the result of `attempt`, which is called again after each HalfRestored. Raises Refusal."""
+def repeat_if_half_restored(
+    attempt: Callable[[], ContainerState], runtime: FencedRuntime, context: EffectContext, processes: Processes
+) -> ContainerState:
+    """Return the result of `attempt`. After each HalfRestored, discard the container and call `attempt` again. Raises
+    Refusal.
+    """
     while True:
         try:
             return attempt()
         except HalfRestored as restored:
-            processes.kill_left(restored.container_id)
+            restored.discard(runtime, context, processes)
 
 
-def _removed(runtime: FencedRuntime, container_id: str) -> HalfRestored:
-    runtime.remove(container_id)
-    return HalfRestored(container_id)
-
-
-def _whole(runtime: FencedRuntime, found: ContainerState, started: Callable[[str], None]) -> ContainerState:
-    """Call `started` and return the container, which is running or dead. If it is half restored, remove it and raise
-    HalfRestored.
-    """
+def _whole(found: ContainerState, started: Callable[[str], None]) -> ContainerState:
+    """Call `started` and return the container, which is running or dead. Raises HalfRestored."""
     if found.half_restored:
-        raise _removed(runtime, found.id)
+        raise HalfRestored(found.id)
     started(found.id)
     return found
 
