@@ -34,7 +34,7 @@ _CALLS = (
         "retire",
         "heads",
         "alive",
-        "up_milliseconds",
+        "renewals",
         "acquire",
         "unowned",
         "step",
@@ -182,7 +182,6 @@ class Rig:
         for line in self.lines:
             line.down = True
         self.forget(remembered)
-        self.server.up_since = self.server.clock()
         before = [line.calls.count("wait") for line in self.lines]
         scratch.wait_until(
             lambda: all(line.calls.count("wait") > count for line, count in zip(self.lines, before, strict=True)),

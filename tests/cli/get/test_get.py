@@ -130,8 +130,8 @@ def test_a_pod_with_a_termination_request_is_terminating(node: WrittenNode) -> N
 def test_get_actors_prints_owner_lag_and_waiting_commands(node: WrittenNode) -> None:
     store, mail = node.store, Shard("manifests")
     store.renew("p1", "{}", 10_000)
-    store.acquire(mail, "", "p1", 1, proven_dead=False)
-    store.acquire(Shard("pleg"), "", "p0", 1, proven_dead=False)
+    store.acquire(mail, "", "p1", 1)
+    store.acquire(Shard("pleg"), "", "p0", 1)
     store.send(mail, "manifests.DeletePods@1", "manifests/node", "r1", b"")
     applied = manifests.PodApplied(pod="default/web", uid=UID, source="apply", digest="d", manifest=manifest())
     node.write("manifests/node", applied)

@@ -39,7 +39,7 @@ class LogOwner:
         self.store.renew("p1", "", 3_600_000)
         self.heads = {}
         for shard in (*shards_of("pod", POD.shards), Shard("keeper")):
-            acquired = self.store.acquire(shard, "", "p1", registry.SCHEMA, proven_dead=False)
+            acquired = self.store.acquire(shard, "", "p1", registry.SCHEMA)
             assert isinstance(acquired, Acquired)
             self.heads[shard] = acquired.head
 

@@ -89,7 +89,7 @@ class Desk:
     # -- the log -------------------------------------------------------------------------------------------------
     def take(self, shard: Shard, process: str = "p") -> None:
         before = self.store.heads([shard])[shard].token
-        answer = self.store.acquire(shard, before, process, 1, proven_dead=bool(before))
+        answer = self.store.acquire(shard, before, process, 1, proof="lock" if before else "released")
         assert isinstance(answer, Acquired), answer
         self.tokens[shard] = answer.head.token
 

@@ -167,7 +167,7 @@ def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(her
     store = here.store()
     here.wait_until(lambda: bool(store.alive()), "a lease")
     gone = Shard("prober", 2)
-    assert isinstance(store.acquire(gone, "", "long-dead", 1, proven_dead=False), Acquired)
+    assert isinstance(store.acquire(gone, "", "long-dead", 1), Acquired)
     send(store, 0, 2_000)
     here.wait_until(lambda: store.archived()[0].n > 1_000, "archives")
     here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "the detection of the missing owner")
@@ -181,7 +181,7 @@ def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(her
     # Give the shard an owner again.
     store.renew("alive", "prober", 600_000)
     token = store.heads([gone])[gone].token
-    assert isinstance(store.acquire(gone, token, "alive", 1, proven_dead=True), Acquired)
+    assert isinstance(store.acquire(gone, token, "alive", 1, proof="lock"), Acquired)
     here.wait_until(lambda: bool(here.events(store, ShardHeldAgain)), "its return")
     agent.end()
     assert [entry.position.n for entry in here.history(store)] == list(range(1, store.last().n + 1))

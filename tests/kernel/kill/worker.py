@@ -19,7 +19,7 @@ import structlog
 from chronolet.kernel import kind
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
-from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Proof, Step
 from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Entry, Position, Signal
 from chronolet_schemas.keys import Shard
@@ -67,9 +67,16 @@ class WatchedStore(RedisStore):
         return reply
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
-        answer = super().acquire(shard, expected_token, process, schema, proven_dead=proven_dead)
+        answer = super().acquire(shard, expected_token, process, schema, proof=proof, counter=counter)
         if isinstance(answer, Acquired):
             self._calls.record("acquired", shard, answer.head.token, answer.head.version, "-")
         return answer

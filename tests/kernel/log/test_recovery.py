@@ -63,7 +63,7 @@ class Life:
 
     def recover(self, *, format_: int = 1) -> Ledger[chore.Chore]:
         token = self.store.heads([SHARD])[SHARD].token
-        acquired = self.store.acquire(SHARD, token, "p", 1, proven_dead=False)
+        acquired = self.store.acquire(SHARD, token, "p", 1)
         assert isinstance(acquired, Acquired)
         kind = self.kind if format_ == 1 else subscribed(format_)
         recovery = Recovery({"chore": kind}, self.router, self.store, self.store.scan)
@@ -192,7 +192,7 @@ def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broke
     store.begin("r", {"chore": 4}, STARTED)
     acquired = {}
     for shard in shards:
-        answer = store.acquire(shard, "", "p", 1, proven_dead=False)
+        answer = store.acquire(shard, "", "p", 1)
         assert isinstance(answer, Acquired)
         acquired[shard] = answer.head.token, answer.head
         store.snapshot(

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from chronolet.kernel.effects.timers import Timers
 from chronolet.kernel.ownership.lease import Lease
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import FIRST_BEAT, Acquired, Beat, Renewed, StoreUnreachable
+from chronolet_schemas.keys import Shard
+from tests.support import scratch
 
 TTL = 3_600_000
 """The lease's time to live in milliseconds: so long that its thread, which uses the real clock, never renews it."""
@@ -30,18 +35,38 @@ class SlowStore(MemoryStore):
         super().__init__(MemoryServer(clock=lambda: int(clock.at * 1000)))
         self._manual = clock
         self.delay = 0.0
+        self.down = False
 
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
         self._manual.at += self.delay
-        super().renew(process, info, ttl_milliseconds)
+        if self.down:
+            raise StoreUnreachable("down")
+        return super().renew(process, info, ttl_milliseconds, beat)
+
+
+@pytest.fixture
+def timers() -> Iterator[Timers]:
+    made = Timers()
+    yield made
+    made.stop()
+
+
+class Effect:
+    """A standing effect that counts its lapses."""
+
+    def __init__(self) -> None:
+        self.lapses = 0
+
+    def lapse(self) -> None:
+        self.lapses += 1
 
 
 @pytest.mark.parametrize(("arrives_after", "valid"), [(0.05, True), (1.0, False)])
-def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid: bool) -> None:
+def test_a_renewal_that_arrives_too_late_is_a_lapse(timers: Timers, arrives_after: float, valid: bool) -> None:
     """The renewal was sent in time; but another process may have taken over the shards before it arrived."""
     clock = ManualClock()
     store = SlowStore(clock)
-    lease = Lease(store, "p", "", ttl_milliseconds=TTL, now=clock.now)
+    lease = Lease(store, "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)
     assert lease.valid()
     clock.at += TTL / 1000 - 0.1
@@ -54,10 +79,10 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid:
     lease.stop()
 
 
-def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked() -> None:
+def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked(timers: Timers) -> None:
     """The machine's processes were suspended, the server's clock was not: they must check ownership before they act."""
     clock = ManualClock()
-    lease = Lease(SlowStore(clock), "p", "", ttl_milliseconds=TTL, now=clock.now)
+    lease = Lease(SlowStore(clock), "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)
     assert lease.valid()
     clock.at += 2 * TTL / 1000
@@ -78,3 +103,68 @@ def test_the_leases_clock_includes_the_time_of_a_suspension() -> None:
     command = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", code]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert float(printed) > 4999
+
+
+def test_a_lost_shard_counts_as_a_lapse(timers: Timers) -> None:
+    """The next renewal shows it, even if the owner commits no step; standing effects end before anything else."""
+    clock, shard, effect = ManualClock(), Shard("pod"), Effect()
+    store = SlowStore(clock)
+    lease = Lease(store, "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
+    lease.start(lambda: None)
+    lease.join(effect)
+    acquired = store.acquire(shard, "", "p", 1)
+    assert isinstance(acquired, Acquired)
+    lease.tokens = {shard: acquired.head.token}
+    lease._renew()
+    assert (lease.valid(), effect.lapses) == (True, 0)
+    assert isinstance(store.acquire(shard, acquired.head.token, "thief", 1, proof="lock"), Acquired)
+    lease._renew()
+    assert (lease.valid(), effect.lapses) == (False, 1)
+    lease.stop()
+
+
+def test_a_removed_entry_counts_as_a_lapse_even_without_shards(timers: Timers) -> None:
+    clock = ManualClock()
+    store = SlowStore(clock)
+    lease = Lease(store, "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
+    lease.start(lambda: None)
+    store.retire("p", [])
+    lease._renew()
+    assert not lease.valid()
+    lease.confirm(lease.lapses)
+    lease._renew()
+    assert lease.valid()
+    lease.stop()
+
+
+def test_each_attempt_has_a_new_number_and_a_lost_reply_is_no_lapse(timers: Timers) -> None:
+    """Another process may have seen the number of an attempt whose reply was lost, and counts from then."""
+    clock = ManualClock()
+    store = SlowStore(clock)
+    lease = Lease(store, "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
+    lease.start(lambda: None)
+    first = store.renewals()["p"]
+    store.down = True
+    with pytest.raises(StoreUnreachable):
+        lease._renew()
+    store.down = False
+    lease._renew()
+    assert int(store.renewals()["p"]) == int(first) + 2
+    assert lease.valid()
+    lease.stop()
+
+
+def test_standing_effects_stop_before_the_lease_ends(timers: Timers) -> None:
+    """A new owner must find their sockets free. An effect that has ended is not stopped."""
+    effect, ended = Effect(), Effect()
+    lease = Lease(MemoryStore(), "p", "", timers, ttl_milliseconds=600)
+    lease._renew()
+    lease.confirm(lease.lapses)
+    for one in (effect, ended):
+        lease.join(one)
+    lease.leave(ended)
+    valid_then: list[bool] = []
+    effect.lapse = lambda: valid_then.append(lease.valid())  # type: ignore[method-assign]
+    scratch.wait_until(lambda: bool(valid_then), "the stop")
+    assert ended.lapses == 0
+    lease.stop()

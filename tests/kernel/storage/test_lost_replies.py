@@ -68,7 +68,7 @@ def test_a_step_that_arrives_after_a_takeover_is_fenced(
         impatient.step(fitting(store, token, 3))
     assert line.keeps
     other = connect(redis_server.url)
-    taken = other.acquire(SHARD, token, "q", 1, proven_dead=True)
+    taken = other.acquire(SHARD, token, "q", 1, proof="lock")
     assert isinstance(taken, Acquired)
     assert b"FENCED" in line.deliver()
     assert numbers(store) == [1]
@@ -82,7 +82,8 @@ def test_every_other_call_succeeds_although_its_reply_is_lost(line: Proxy, store
     token = begin(store)
     assert numbers(store) == [1]
     for name in ("renew", "try", "snapshot", "archived", "acquire", "send", "trim"):
-        line.lose_reply(f"chronolet_{name}_1".encode())
+        version = 2 if name in ("renew", "acquire") else 1
+        line.lose_reply(f"chronolet_{name}_{version}".encode())
         match name:
             case "renew":
                 store.renew("p", "info", 3_600_000)

@@ -32,6 +32,12 @@ class Permit(Protocol):
     def valid(self) -> bool:
         """Whether the process may act now."""
 
+    def join(self, effect: Slot) -> None:
+        """Register a standing effect; its `lapse` is called when the lease lapses."""
+
+    def leave(self, effect: Slot) -> None:
+        """Unregister a standing effect, which has ended."""
+
 
 class SlotFreed(NamedTuple):
     """Notifies the host that an effect ended without a result: it was cancelled or fenced, or is a standing effect."""
@@ -102,6 +108,8 @@ class Slot:
         self.priority = job.priority(effect) if isinstance(job, Job) and job.priority else ()
         self.concurrent = 0
         self.cancelled = threading.Event()
+        self.lapsed = False
+        """Whether a standing effect was stopped because the lease lapsed; it is still wanted."""
         self._shared = shared
         self._place = f"{kind}/{key} {effect.subject}"
         self._job = job
@@ -115,6 +123,7 @@ class Slot:
         self._started = 0.0
         self._sent_at = -shared.timing.progress_seconds
         self._stop: Callable[[], None] | None = None
+        self._stopping = threading.Lock()
 
     # -- EffectContext -------------------------------------------------------------------------------------------
     @property
@@ -175,15 +184,29 @@ class Slot:
     def cancel(self) -> None:
         """Cancel the effect, because it is no longer wanted."""
         self.cancelled.set()
-        stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
-            self._end("cancelled", None, "")
-        elif not self.standing and self._shared.lanes.withdraw(self):
+        if self._stop_event_driven() or self.standing:
+            return
+        if self._shared.lanes.withdraw(self):
             waited = time.monotonic() - self._queued_at
             self._shared.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
             # The subject's next effect must not wait for the turn of a cancelled one.
             self._shared.deliver(SlotFreed(self))
+
+    def lapse(self) -> None:
+        """Stop a standing effect because the lease lapsed, from any thread. The host starts it again after a pause."""
+        self.lapsed = True
+        self.cancelled.set()
+        self._stop_event_driven()
+
+    def _stop_event_driven(self) -> bool:
+        """Stop an event-driven effect that has begun; False if it is none, or has been stopped."""
+        with self._stopping:
+            stop, self._stop = self._stop, None
+        if stop is None:
+            return False
+        stop()
+        self._end("cancelled", None, "")
+        return True
 
     def _start_thread(self, job: Job) -> None:
         """Start the time-out and the worker's thread. Raises RuntimeError if the system is out of threads or memory."""
@@ -197,15 +220,22 @@ class Slot:
     def _start_event_driven(self, job: EventDriven) -> None:
         self._begin()
         try:
-            self._stop = job.begin(self.effect, self, self._failed)
+            stop = job.begin(self.effect, self, self._failed)
         except Exception as error:  # noqa: BLE001 - as for a worker
             self._failed(error)
+            return
+        with self._stopping:
+            self._stop = stop
+        if self.cancelled.is_set():  # by a lapse, while it began
+            self._stop_event_driven()
 
     def _failed(self, error: BaseException) -> None:
         self._end("failed", None, f"{type(error).__name__}: {error}")
 
     def _begin(self) -> None:
         self._started = time.monotonic()
+        if self.standing:
+            self._shared.permit.join(self)
         self._shared.observer.effect_started(self.kind, type(self.effect).__name__)
 
     def _work(self, job: Job) -> None:
@@ -233,6 +263,8 @@ class Slot:
             return
         if self._deadline is not None:
             self._deadline.cancel()
+        if self.standing:
+            self._shared.permit.leave(self)
         seconds = time.monotonic() - self._started
         if not self.standing:
             self._report_duration(result, seconds)

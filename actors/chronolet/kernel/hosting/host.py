@@ -298,7 +298,7 @@ class Host(pykka.ThreadingActor):
         """Return the seconds to wait before retrying an effect that ended without a result. A failure is recorded as an
         event.
         """
-        if freed.slot.cancelled.is_set():
+        if freed.slot.cancelled.is_set() and not freed.slot.lapsed:
             return 0.0
         if not freed.error:
             return self._timing.fenced_pause_seconds  # the lease failed, not the effect: no exponential back-off

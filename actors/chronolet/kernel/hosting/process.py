@@ -88,7 +88,7 @@ class Process:
         self._over = threading.Event()
         self._timers = Timers()
         info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
-        self.lease = Lease(setup.store, self.id, info, ttl_milliseconds=setup.lease_milliseconds)
+        self.lease = Lease(setup.store, self.id, info, self._timers, ttl_milliseconds=setup.lease_milliseconds)
         self._claims = Claims(setup.store, self.id, setup.locks, lease_milliseconds=setup.lease_milliseconds)
         self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
         self._memory = LogMemory(setup.node, setup.log_end, setup.clock.now)

@@ -9,7 +9,7 @@ A process without a shard stands by: it takes over shards that become free. The 
 them; an event is a notice to the supervisor, a reply from the store, or an error:
 
     shard         event            to
-    elsewhere     Tick, Look       free          its owner released it, lost its lease, or is proven dead by its lock
+    elsewhere     Tick, Look       free          its owner released it, or is proven dead by its lock or its counter
     free          Acquired         acquired
     free          NotFree          elsewhere     another process was faster
     free          NotFree          quarantined   a newer version of chronolet has written it
@@ -20,7 +20,7 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     quarantined   BackOffOver      free          a retry after missing history
     hosted        HostFailed       backing_off
     hosted        ShardLost        elsewhere     its host found another token
-    hosted        LeaseRegained    elsewhere     the supervisor found another token after a lapse
+    hosted        LeaseRegained    elsewhere     a renewal, or the check after a lapse, found another token
     hosted        ServerBehind     free          its host found that the server has lost data: all shards are reloaded
     hosted        ServerBack       free          the same, found after an outage
     hosted        Tick, Upkeep     free          the same, found by a regular check
@@ -257,6 +257,7 @@ class Supervisor(pykka.ThreadingActor):
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
         handle = HostHandle(recovered, self._timing.behind_entries)
         self._hosted[shard] = (handle, Host.start(handle, self._context.services))
+        self._share_tokens()
         self._reader.attach(handle)
         self._last_versions.pop(shard, None)
         self._claims.lift_quarantine(shard)
@@ -292,11 +293,16 @@ class Supervisor(pykka.ThreadingActor):
     def _release(self, shard: Shard) -> None:
         handle, ref = self._hosted.pop(shard)
         handle.stopping.set()
+        self._share_tokens()
         self._reader.detach(shard)
         ref.stop(block=True)
         observer = self._context.services.shared.observer
         observer.shards_owned(len(self._hosted))
         observer.shard_lost(shard, tuple(handle.ledger.states))
+
+    def _share_tokens(self) -> None:
+        """Show the lease which shards are hosted: its next renewal checks their owners."""
+        self._context.lease.tokens = {shard: handle.ledger.token for shard, (handle, _) in self._hosted.items()}
 
     def _drop_taken_over(self) -> None:
         for shard, head in self._claims.heads(list(self._hosted)).items():

@@ -3,27 +3,25 @@
 Input: shards that this process could host. Output: claims, for recovery; and `quarantined`, the shards that this
 process has quarantined because of an error. Next: `supervisor`.
 
-    free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock
+    free: released by its owner | its owner is proven dead by its lock | or by its renewal counter
 
-After a restart, the server lacks the renewals of the last second before it stopped, and leases have expired while it
-was down; but their owners may be alive and acting. So a missing lease proves nothing until the server has been up for a
-lease's time-to-live (docs/adr/0013).
+A counter proves a death if it has not moved for a lease's time-to-live, as measured by this process's own clock
+(`watch`). Nothing else does, not even the expiry of the lease's key (docs/adr/0034).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from chronolet.kernel.ownership.lease import proven_dead, sweep
-from chronolet.kernel.storage.store import Acquired, Head, NotFree, Store, StoreBroken, owner_of
+from chronolet.kernel.ownership.watch import CounterWatch
+from chronolet.kernel.storage.store import Acquired, Head, NotFree, Proof, Store, StoreBroken, owner_of
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.keys import Shard
-
-Proof = Literal["released", "lease", "lock"]
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -44,7 +42,7 @@ class Claims:
         self._store = store
         self._process = process
         self._locks = locks
-        self._lease = lease_milliseconds
+        self._watch = CounterWatch(lease_milliseconds / 1000)
         self.quarantined: Mapping[Shard, str] = {}
         """Quarantined shards, each with its error. The mapping is replaced, never changed in place, because other
         threads read it.
@@ -65,13 +63,14 @@ class Claims:
 
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
         """Acquire those of the given shards that are free."""
-        alive = self._store.alive()
+        heads = self.heads(shards)
+        dead = self._watch.read(self._store.renewals, {owner_of(head.token) for head in heads.values()})
         claims: dict[Shard, Claim] = {}
-        for shard, head in self.heads(shards).items():
-            proof = self._proof_of_free(head, alive)
+        for shard, head in heads.items():
+            proof = self._proof_of_free(head, dead)
             if not proof:
                 self.lift_quarantine(shard)  # a live process owns it
-            elif (claim := self._claim(shard, head, proof)) is not None:
+            elif (claim := self._claim(shard, head, proof, dead.get(owner_of(head.token), ""))) is not None:
                 claims[shard] = claim
         return claims
 
@@ -90,17 +89,19 @@ class Claims:
         """Remove the lock files of dead processes that no longer have a lease."""
         sweep(self._locks, self._store.alive())
 
-    def _proof_of_free(self, head: Head, alive: Mapping[str, str]) -> Proof | None:
+    def _proof_of_free(self, head: Head, dead: Collection[str]) -> Proof | None:
         owner = owner_of(head.token)
         if not owner or owner == self._process:
             return "released"
         if proven_dead(self._locks, owner):
             return "lock"
-        return "lease" if owner not in alive and self._store.up_milliseconds() >= self._lease else None
+        return "counter" if owner in dead else None
 
-    def _claim(self, shard: Shard, head: Head, proof: Proof) -> Claim | None:
+    def _claim(self, shard: Shard, head: Head, proof: Proof, counter: str) -> Claim | None:
         try:
-            answer = self._store.acquire(shard, head.token, self._process, registry.SCHEMA, proven_dead=proof == "lock")
+            answer = self._store.acquire(
+                shard, head.token, self._process, registry.SCHEMA, proof=proof, counter=counter
+            )
         except StoreBroken as error:
             self.quarantine(shard, str(error))
             return None
@@ -114,4 +115,7 @@ class Claims:
         owner = owner_of(former.token)
         if not owner or owner == self._process:
             return None
-        return kernel.ShardTakenOver(former_owner=owner, owner=self._process, proof=proof)
+        # "lease" is what the log calls the counter's proof since before there were counters.
+        return kernel.ShardTakenOver(
+            former_owner=owner, owner=self._process, proof="lock" if proof == "lock" else "lease"
+        )

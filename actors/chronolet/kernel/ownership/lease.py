@@ -1,10 +1,13 @@
-"""The process's lease `alive:<process>`, renewed each second by its own thread, even during recovery.
+"""The process's lease, renewed each second by its own thread, even during recovery.
 
-Input: a store. Output: `valid`, which is based on this machine's time since boot and checked before every external
-call; and a file lock in the state folder, which shows other processes on the machine immediately that this one is dead
-(docs/design.md, Ownership).
+Input: a store; the tokens of the hosted shards. Output: `valid`, which is judged by this machine's clock since boot and
+checked before every external call; standing effects are stopped when the lease lapses; and a file lock in the state
+folder, which shows other processes on the machine immediately that this one is dead (docs/design.md, Ownership).
 
-    valid -> lapsed (not renewed in time: another process may have taken over) -> renewed, ownership checked -> valid
+    valid -> lapsed (not renewed in time, or the reply shows a takeover) -> ownership checked -> valid
+
+Renewals are numbered. Other processes consider this one dead once its number has not changed for a time-to-live
+(`watch`). The lease ends earlier: a time-to-live after the last answered renewal was sent.
 """
 
 from __future__ import annotations
@@ -13,15 +16,22 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
-from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
+from chronolet.kernel.effects.timers import Timers
+from chronolet.kernel.storage.store import Beat, Store, StoreBroken, StoreUnreachable
+from chronolet_schemas.keys import Shard
 
 TTL_MILLISECONDS = 3000
 RENEWALS_IN_TTL = 3
+MARGIN = 0.1
+"""The share of the time-to-live before the end of the lease at which standing effects are stopped, so that a new owner
+finds their sockets free.
+"""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -31,6 +41,13 @@ def seconds_since_boot() -> float:
     as the server's clock does.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Standing(Protocol):
+    """A standing effect, as the lease sees it."""
+
+    def lapse(self) -> None:
+        """Stop: the process may no longer own the shard. Returns without waiting for the end; called by any thread."""
 
 
 class Lease:
@@ -43,16 +60,25 @@ class Lease:
         store: Store,
         process: str,
         info: str,
+        timers: Timers,
         *,
         ttl_milliseconds: int = TTL_MILLISECONDS,
         now: Callable[[], float] = seconds_since_boot,
     ) -> None:
         self.process = process
+        self.tokens: Mapping[Shard, str] = {}
+        """The tokens of the shards that this process hosts. Replaced by the supervisor, never changed in place."""
         self._store = store
         self._info = info
         self._ttl = ttl_milliseconds
         self._now = now
+        self._timers = timers
+        self._lapse = timers.after(0.0, lambda: None)
         self._good_until = 0.0
+        self._number = 0
+        self._answered = 0
+        self._standing: set[Standing] = set()
+        self._changing = threading.Lock()
         self.lapses = 0
         self._confirmed = 0
         self._regained: Callable[[], None] | None = None
@@ -85,6 +111,16 @@ class Lease:
         """Whether the last renewal is still in force, whichever process owns the shards now."""
         return self._now() < self._good_until
 
+    def join(self, effect: Standing) -> None:
+        """Register a standing effect, which is stopped when the lease lapses."""
+        with self._changing:
+            self._standing.add(effect)
+
+    def leave(self, effect: Standing) -> None:
+        """Unregister a standing effect, which has ended."""
+        with self._changing:
+            self._standing.discard(effect)
+
     def confirm(self, lapses: int) -> None:
         """Record that ownership was checked when `lapses` had this value: this process owns all shards it hosts."""
         self._confirmed = lapses
@@ -94,6 +130,7 @@ class Lease:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
+        self._lapse.cancel()
         self._good_until = 0.0
 
     def _run(self) -> None:
@@ -111,11 +148,30 @@ class Lease:
                 self._regained()
 
     def _renew(self) -> None:
-        sent_at = self._now()  # before the call: the server may start the time-to-live any time after this
-        self._store.renew(self.process, self._info, self._ttl)
-        # After the call: a renewal sent in time may arrive too late, after another process has taken over.
-        self.lapses += self._now() >= self._good_until
+        tokens = self.tokens
+        self._number += 1  # also after an attempt without a reply: others may have seen that one long ago
+        sent_at = self._now()  # before the call: another process may see this renewal any time after this
+        beat = Beat(self._number, self._answered, list(tokens))
+        renewed = self._store.renew(self.process, self._info, self._ttl, beat)
+        self._answered = beat.number
+        # After the call: a renewal sent in time may arrive too late, and another process may have taken over meanwhile.
+        late = self._now() >= self._good_until
+        self._lapse.cancel()
         self._good_until = sent_at + self._ttl / 1000
+        if late or not renewed.known or renewed.tokens != tokens:
+            self.lapses += 1
+            self._stop_standing()
+        self._lapse = self._timers.after(self._good_until - self._margin - self._now(), self._stop_standing)
+
+    @property
+    def _margin(self) -> float:
+        return self._ttl / 1000 * MARGIN
+
+    def _stop_standing(self) -> None:
+        with self._changing:
+            standing = list(self._standing)
+        for effect in standing:
+            effect.lapse()
 
 
 class LifeLock:

@@ -46,8 +46,6 @@ class MemoryServer:
     def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
         self.clock = clock
         self.changed = threading.Condition()
-        self.up_since = 0
-        """Time of the server's start, in milliseconds of its own clock: 0, unless a test simulates a restart."""
         self.run = ""
         self.counts: dict[str, int] = {}
         self.log: list[Entry] = []
@@ -56,6 +54,7 @@ class MemoryServer:
         self.trimmed = START
         self.dead: list[DeadLetter] = []
         self.leases: dict[str, tuple[str, int]] = {}
+        self.renewals: dict[str, int] = {}
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:
@@ -92,5 +91,14 @@ class MemoryServer:
         return Position(now, 0) if now > latest.milliseconds else Position(latest.milliseconds, latest.n + 1)
 
     def living(self, process: str) -> bool:
-        """Whether the process has a valid lease."""
+        """Whether the process has renewed its lease within the time-to-live."""
         return process in self.leases and self.leases[process][1] > self.clock()
+
+    def moved(self, process: str, counter: str) -> bool:
+        """Whether the process has renewed its lease since its counter was read; an entry that is gone has not moved."""
+        return process in self.renewals and str(self.renewals[process]) != counter
+
+    def forget(self, process: str) -> None:
+        """Remove the process from the list."""
+        self.leases.pop(process, None)
+        self.renewals.pop(process, None)

@@ -17,13 +17,17 @@ from msgspec.structs import replace
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.store import (
     DEAD_LETTERS,
+    FIRST_BEAT,
     Acquired,
+    Beat,
     Committed,
     Conflict,
     Fenced,
     Head,
     Inputs,
     NotFree,
+    Proof,
+    Renewed,
     Run,
     Snapshot,
     Step,
@@ -71,10 +75,13 @@ class MemoryStore:
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
         server = self._server
         with server.changed:
+            known = server.renewals.get(process, 0) >= beat.answered
             server.leases[process] = (info, server.clock() + ttl_milliseconds)
+            server.renewals[process] = beat.number
+            return Renewed(known=known, tokens={shard: server.shard(shard).head.token for shard in beat.shards})
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         server = self._server
@@ -82,7 +89,7 @@ class MemoryStore:
             for shard, token in shards:
                 if token and server.shard(shard).head.token == token:
                     server.update(shard, token="", unowned_since=server.clock())
-            server.leases.pop(process, None)
+            server.forget(process)
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         with self._server.changed:
@@ -93,17 +100,25 @@ class MemoryStore:
         with server.changed:
             return {process: info for process, (info, _) in server.leases.items() if server.living(process)}
 
-    def up_milliseconds(self) -> int:
+    def renewals(self) -> Mapping[str, str]:
         with self._server.changed:
-            return self._server.clock() - self._server.up_since
+            return {process: str(number) for process, number in self._server.renewals.items()}
 
     def forget_dead(self) -> None:
         server = self._server
         with server.changed:
-            server.leases = {process: lease for process, lease in server.leases.items() if server.living(process)}
+            for process in [one for one in server.renewals if not server.living(one)]:
+                server.forget(process)
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
         server = self._server
         with server.changed:
@@ -117,9 +132,9 @@ class MemoryStore:
             if data.head.schema > schema:
                 return NotFree(reason="newer_schema", token=token)
             if owner not in ("", process):
-                if not proven_dead and server.living(owner):
+                if proof == "released" or (proof == "counter" and server.moved(owner, counter)):
                     return NotFree(reason="alive", token=token)
-                server.leases.pop(owner, None)
+                server.forget(owner)
             data.epoch += 1
             data.acquired_from = token
             server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0)

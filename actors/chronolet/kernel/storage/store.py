@@ -136,6 +136,34 @@ class Conflict(Struct, frozen=True):
     at: Position
 
 
+class Beat(Struct, frozen=True):
+    """One renewal of a process. `number` grows with each attempt, and is what other processes watch. `answered`: the
+    number of the last renewal that got a reply, 0 if none. `shards`: those whose owner the caller wants to know.
+    """
+
+    number: int
+    answered: int
+    shards: Sequence[Shard] = ()
+
+
+FIRST_BEAT = Beat(1, 0)
+
+
+class Renewed(Struct, frozen=True):
+    """The result of a renewal. `known`: whether the server still had the last answered renewal; if not, another process
+    has taken over a shard of this one, or the server has lost renewals. `tokens`: the current token of each shard.
+    """
+
+    known: bool
+    tokens: Mapping[Shard, str]
+
+
+Proof = Literal["released", "lock", "counter"]
+"""Why a shard is free: it has no owner, or the caller owns it; its owner is dead by its life lock, or by its renewal
+counter, which has not moved for a time-to-live.
+"""
+
+
 class Acquired(Struct, frozen=True):
     head: Head
 
@@ -178,8 +206,11 @@ class Store(Protocol):
         """Return the log's run, under which its archive files are stored; empty if there is no log."""
 
     # -- leases and ownership ------------------------------------------------------------------------------------
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        """Renew the lease `alive:<process>` for another time-to-live."""
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
+        """Renew the process's lease: record the number of this renewal, and read the tokens of `beat.shards`.
+
+        The key `alive:<process>` lasts for another time-to-live. It informs people; its expiry proves nothing.
+        """
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         """On a clean stop, release the shards that these tokens still own and drop the lease. Tokens are cleared;
@@ -190,10 +221,12 @@ class Store(Protocol):
         """Return the shards' hashes. A shard that was never owned has an empty token and version 0."""
 
     def alive(self) -> Mapping[str, str]:
-        """Return the processes with a valid lease: id -> info."""
+        """Return the processes that have renewed their lease within its time-to-live by the server's clock: id -> info."""
 
-    def up_milliseconds(self) -> int:
-        """Return a lower bound of the server's uptime, in milliseconds. Renewals from before its start may be lost."""
+    def renewals(self) -> Mapping[str, str]:
+        """Return the number of the last renewal of each listed process; empty for a process of an older release, which
+        counts none.
+        """
 
     def forget_dead(self) -> None:
         """Remove the names of processes whose leases have expired. A takeover does this only for owners of shards. A
@@ -201,11 +234,19 @@ class Store(Protocol):
         """
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
-        """Acquire a shard whose token is still `expected_token`, unless that token names another process that may be
-        alive: one that has a lease and is not proven dead by its file lock (`proven_dead`, which also drops the lease).
-        The new token is `<epoch + 1>:<process>`.
+        """Acquire a shard whose token is still `expected_token`. The new token is `<epoch + 1>:<process>`.
+
+        `proof` says why the shard is free. "counter" is refused if the former owner's renewal counter is no longer
+        `counter`. A takeover removes the former owner from the list of processes, so its next renewal is not `known`.
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:

@@ -20,13 +20,17 @@ from chronolet.kernel.storage.redis.reader import Reader
 from chronolet.kernel.storage.redis.replies import position, text
 from chronolet.kernel.storage.redis.step import Commits
 from chronolet.kernel.storage.store import (
+    FIRST_BEAT,
     Acquired,
+    Beat,
     Committed,
     Conflict,
     Fenced,
     Head,
     Inputs,
     NotFree,
+    Proof,
+    Renewed,
     Run,
     Snapshot,
     Step,
@@ -102,9 +106,11 @@ class RedisStore:
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        keys = (self._keys.alive(process), self._keys.meta)
-        self._function("renew", keys, process, info, ttl_milliseconds, channel=self._lease)
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
+        keys = (self._keys.alive(process), self._keys.meta, *map(self._keys.shard, beat.shards))
+        arguments = (process, info, ttl_milliseconds, beat.number, beat.answered)
+        _, known, *tokens = self._function("renew", keys, *arguments, channel=self._lease, version=2)
+        return Renewed(known=bool(known), tokens=dict(zip(beat.shards, map(text, tokens), strict=True)))
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         hashes = [self._keys.shard(shard) for shard, _ in shards]
@@ -125,8 +131,10 @@ class RedisStore:
     def alive(self) -> Mapping[str, str]:
         return {process: text(info) for process, info in self._processes() if info is not None}
 
-    def up_milliseconds(self) -> int:
-        return library.whole_seconds_up(self._queries) * 1000
+    def renewals(self) -> Mapping[str, str]:
+        flat = self._query([self._keys.meta], [("HGETALL", self._keys.meta)])[0]
+        named = zip(flat[::2], flat[1::2], strict=True)
+        return {text(name)[8:]: text(counter) for name, counter in named if name.startswith(b"process:")}
 
     def forget_dead(self) -> None:
         fields = [f"process:{process}" for process, info in self._processes() if info is None]
@@ -143,10 +151,18 @@ class RedisStore:
         return list(zip(processes, self._query(keys, [("MGET", *keys)])[0], strict=True))
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
         keys = (self._keys.shard(shard), self._keys.alive(owner_of(expected_token)), self._keys.meta)
-        word, *rest = self._function("acquire", keys, expected_token, process, schema, int(proven_dead))
+        arguments = (expected_token, process, schema, proof, counter)
+        word, *rest = self._function("acquire", keys, *arguments, version=2)
         if word == b"OK":
             return Acquired(head=replies.head(rest, keys[0]))
         reason: Any = text(rest[0])
@@ -283,11 +299,16 @@ class RedisStore:
     # -- within --------------------------------------------------------------------------------------------------
 
     def _function(
-        self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
+        self,
+        name: str,
+        keys: Sequence[str],
+        *arguments: str | bytes | int,
+        channel: Channel | None = None,
+        version: int = 1,
     ) -> list[Any]:
         """Call a library function, loading the library if it is missing. Raises StoreBroken if the function refuses."""
         chosen = channel or self._queries
-        command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
+        command = ("FCALL", f"chronolet_{name}_{version}", len(keys), *keys, *arguments)
         try:
             reply: list[Any] = chosen.call(*command)
         except ResponseError as error:

@@ -1,0 +1,56 @@
+"""Watches the renewal counters of other processes: one that does not move for a time-to-live proves a death.
+
+Input: the counters, read from the store each time free shards are searched. Output: the counter of each process that is
+proven dead, for `Store.acquire`, which checks that it still has not moved. Next: `claims`.
+
+Only this machine's clock since boot measures the time, so neither the server's clock nor the expiry of a key can make a
+live process look dead; nor can a server that comes back with old data: a counter that changes in any way has moved. A
+counter that was not read for half a time-to-live may have moved and been set back in between (a failover to a replica):
+after such a gap the watch starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from chronolet.kernel.ownership.lease import seconds_since_boot
+
+
+class Watched(NamedTuple):
+    """A process's counter (empty: it has none), and the time when it was first read."""
+
+    counter: str
+    since: float
+
+
+class CounterWatch:
+    """The counters that one process has seen. `seconds`: the time-to-live of a lease."""
+
+    def __init__(self, seconds: float, now: Callable[[], float] = seconds_since_boot) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._read_at = float("-inf")
+        self._watched: dict[str, Watched] = {}
+
+    def read(self, renewals: Callable[[], Mapping[str, str]], owners: Iterable[str]) -> Mapping[str, str]:
+        """Read the counters of these processes; return the counters of those that are proven dead.
+
+        The first reading of a counter counts from after its reply, a later one until before its request: the server may
+        have read it at any time in between.
+        """
+        asked_at = self._now()
+        counters = renewals()
+        answered_at = self._now()
+        if answered_at - self._read_at > self._seconds / 2:
+            self._watched.clear()
+        self._read_at = answered_at
+        self._watched = {owner: self._next(owner, counters.get(owner, ""), answered_at) for owner in owners}
+        return {owner: one.counter for owner, one in self._watched.items() if asked_at - one.since >= self._seconds}
+
+    def _next(self, owner: str, counter: str, now: float) -> Watched:
+        """The watched counter after a reading. A removed one has not moved: a takeover of another shard removed it."""
+        seen = self._watched.get(owner)
+        if seen is None or counter not in ("", seen.counter):
+            return Watched(counter, now)
+        return seen
