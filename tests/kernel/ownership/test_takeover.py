@@ -4,12 +4,13 @@ import os
 import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from structlog.testing import capture_logs
 
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.hosting import notices
-from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.kind import EffectContext, Kind
 from chronolet.kernel.observer import Observer
 from chronolet.kernel.ownership.lease import LifeLock
 from chronolet.kernel.storage.store import Acquired, Beat, Committed, HistoryMissing, Snapshot, Step
@@ -179,6 +180,49 @@ def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> N
     rig.send(Assign(request=request(), key="a"))
     rig.wait(chore.Assigned, 2)
     assert {entry.actor for entry in rig.log() if entry.type == "chore.Assigned@1"} == {"chore#1", "chore#2"}
+
+
+def test_a_deleted_key_is_no_proof_of_death(rig: Rig) -> None:
+    """Neither by an operator, nor by a step of the server's clock, after which all keys of leases have expired."""
+    first = rig.process(chore.kind())
+    second = rig.process(chore.kind(), begin=False)
+    second.start()
+    scratch.wait_until(lambda: second.phase == "standing by", "the second process on standby")
+    line = rig.lines[-1]
+    for _ in range(20):
+        looks = line.calls.count("renewals")
+        with rig.server.changed:
+            rig.server.leases.clear()
+        scratch.wait_until(lambda looks=looks: line.calls.count("renewals") > looks + 1, "two looks at the counters")
+    assert owner(rig) == first.id
+    assert not rig.events(kernel.ShardTakenOver)
+
+
+def test_no_standing_effect_runs_for_two_owners(rig: Rig) -> None:
+    """The renewals of the first owner do not arrive: its effect has ended before the second owner starts its own."""
+    line, seen = Line(), list[str]()
+
+    def standing(name: str) -> Kind[Any]:
+        def stand(_effect: Effect, context: EffectContext) -> None:
+            context.fence("stand")
+            seen.append(f"{name} begins")
+            context.cancelled.wait()
+            seen.append(f"{name} ends")
+
+        return chore.kind(standing=stand)
+
+    first = rig.process(standing("first"), line=line)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    scratch.wait_until(lambda: seen == ["first begins"], "the effect")
+    line.blocked.add("renew")
+    second = rig.process(standing("second"), begin=False)
+    second.start()
+    scratch.wait_until(lambda: "second begins" in seen, "the effect of the second owner")
+    assert seen == ["first begins", "first ends", "second begins"]
+    assert owner(rig) == second.id
+    line.blocked.clear()
+    scratch.wait_until(first.lease.valid, "the lease of the first process")
+    assert seen == ["first begins", "first ends", "second begins"], "an effect of a lost shard was started again"
 
 
 def test_a_standby_process_stands_by_again_after_the_server_was_emptied(rig: Rig) -> None:

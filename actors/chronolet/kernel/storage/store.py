@@ -221,7 +221,7 @@ class Store(Protocol):
         """Return the shards' hashes. A shard that was never owned has an empty token and version 0."""
 
     def alive(self) -> Mapping[str, str]:
-        """Return the processes that have renewed their lease within its time-to-live by the server's clock: id -> info."""
+        """Return the processes that renewed their lease within its time-to-live by the server's clock: id -> info."""
 
     def renewals(self) -> Mapping[str, str]:
         """Return the number of the last renewal of each listed process; empty for a process of an older release, which
