@@ -48,7 +48,9 @@ class EffectContext(Protocol):
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the effect is no longer outstanding, its time-out has passed, or the process has lost the shard."""
+        """Set when the effect is no longer outstanding, its time-out has passed, or the process has lost the shard; for
+        a standing effect, also when the lease lapses.
+        """
 
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call this before every external call; `point` is that call's name.
@@ -105,9 +107,9 @@ Ended = Callable[[BaseException], None]
 class EventDriven:
     """How a shared standing effect is run: without a thread of its own, on a loop shared by the effects of its class.
 
-    `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls both on the host's
-    thread, so neither may block. If `begin` raises, the effect has failed. The stop function is called once, when the
-    effect is cancelled.
+    `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls `begin` on the
+    host's thread, and the stop function once, on any thread, when the effect is cancelled or the lease lapses; neither
+    may block. If `begin` raises, the effect has failed.
     """
 
     begin: Callable[[Any, EffectContext, Ended], Callable[[], None]]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from chronolet.kernel.storage.redis.replies import text
 from chronolet_schemas import kernel, pod, prober
 from chronolet_schemas.keys import Keys, Shard
 from tests.e2e.node import Node, shell
@@ -48,7 +49,7 @@ class TwoProbers:
     def owners(self, kind: str = "prober") -> set[str]:
         """Return the processes that own the kind's shards."""
         tokens = [self.client.hget(self.keys.shard(Shard(kind, number)), "token") for number in range(4)]
-        return {token.decode().partition(":")[2] for token in tokens if token}
+        return {text(token).partition(":")[2] for token in tokens if token}
 
     def wait_for_probes(self, more: int) -> None:
         """Wait for more failures. Each is recorded once, in order, no matter which process has probed."""

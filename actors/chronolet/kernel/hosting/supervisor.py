@@ -305,9 +305,11 @@ class Supervisor(pykka.ThreadingActor):
         self._context.lease.tokens = {shard: handle.ledger.token for shard, (handle, _) in self._hosted.items()}
 
     def _drop_taken_over(self) -> None:
-        for shard, head in self._claims.heads(list(self._hosted)).items():
-            if head.token != self._hosted[shard][0].ledger.token:
-                log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=head.token)
+        heads = self._claims.heads(list(self._hosted))  # an unreadable one is quarantined and omitted
+        for shard, (handle, _) in list(self._hosted.items()):
+            token = heads[shard].token if shard in heads else ""
+            if token != handle.ledger.token:
+                log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=token)
                 self._release(shard)
 
     def _check_for_loss(self) -> None:

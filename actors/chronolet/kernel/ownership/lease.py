@@ -28,6 +28,8 @@ from chronolet_schemas.keys import Shard
 
 TTL_MILLISECONDS = 3000
 RENEWALS_IN_TTL = 3
+RETRIES_PER_RENEWAL = 5
+"""A renewal that failed is retried after this part of the interval between renewals."""
 MARGIN = 0.1
 """The share of the time-to-live before the end of the lease at which standing effects are stopped, so that a new owner
 finds their sockets free.
@@ -37,8 +39,8 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 def seconds_since_boot() -> float:
-    """Return the seconds since boot. Unlike `time.monotonic`, they include the time in which the machine was suspended,
-    as the server's clock does.
+    """Return the seconds since boot. Unlike `time.monotonic`, they include the time in which the machine was suspended:
+    other processes have not been suspended.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -112,9 +114,11 @@ class Lease:
         return self._now() < self._good_until
 
     def join(self, effect: Standing) -> None:
-        """Register a standing effect, which is stopped when the lease lapses."""
+        """Register a standing effect, which is stopped when the lease lapses; at once if that is now."""
         with self._changing:
             self._standing.add(effect)
+        if self._confirmed != self.lapses or self._now() >= self._good_until - self._margin:
+            effect.lapse()
 
     def leave(self, effect: Standing) -> None:
         """Unregister a standing effect, which has ended."""
@@ -134,16 +138,19 @@ class Lease:
         self._good_until = 0.0
 
     def _run(self) -> None:
-        failing = False
-        while not self._stopping.wait(self.renewal_seconds):
+        failing, pause = False, self.renewal_seconds
+        while not self._stopping.wait(pause):
+            began = self._now()
             try:
                 self._renew()
             except (StoreUnreachable, StoreBroken) as error:
                 if not failing:
                     log.warning("lease renewal failed, retrying", error=str(error))
-                failing = True
-                continue  # if no retry succeeds in time, `valid` becomes False by itself
-            failing = False
+                # Soon: one reply that is late must not end the lease. If no retry succeeds in time, `valid` becomes
+                # False by itself.
+                failing, pause = True, self.renewal_seconds / RETRIES_PER_RENEWAL
+                continue
+            failing, pause = False, max(0.0, began + self.renewal_seconds - self._now())
             if self._confirmed != self.lapses and self._regained is not None:
                 self._regained()
 
@@ -155,11 +162,11 @@ class Lease:
         renewed = self._store.renew(self.process, self._info, self._ttl, beat)
         self._answered = beat.number
         # After the call: a renewal sent in time may arrive too late, and another process may have taken over meanwhile.
-        late = self._now() >= self._good_until
+        lapsed = self._now() >= self._good_until or not renewed.known or self._has_lost(tokens, renewed.tokens)
         self._lapse.cancel()
+        self.lapses += lapsed  # before the lease is extended: no fence may pass in between
         self._good_until = sent_at + self._ttl / 1000
-        if late or not renewed.known or renewed.tokens != tokens:
-            self.lapses += 1
+        if lapsed:
             self._stop_standing()
         self._lapse = self._timers.after(self._good_until - self._margin - self._now(), self._stop_standing)
 
@@ -167,11 +174,20 @@ class Lease:
     def _margin(self) -> float:
         return self._ttl / 1000 * MARGIN
 
+    def _has_lost(self, sent: Mapping[Shard, str], found: Mapping[Shard, str]) -> bool:
+        """Whether a shard has another owner. A shard that the supervisor took again during the call is not lost."""
+        now = self.tokens
+        return any(found[shard] != token and now.get(shard) == token for shard, token in sent.items())
+
     def _stop_standing(self) -> None:
         with self._changing:
             standing = list(self._standing)
         for effect in standing:
-            effect.lapse()
+            try:
+                effect.lapse()
+            except Exception:
+                # The other effects must be stopped, and the lease must be renewed.
+                log.exception("a standing effect could not be stopped")
 
 
 class LifeLock:
@@ -190,8 +206,8 @@ class LifeLock:
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes, but only if their leases no longer exist: until then the file is the
-    only proof of death.
+    """Remove the lock files of dead processes, but only if the keys of their leases no longer exist: until then the
+    file proves the death immediately.
     """
     for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive and proven_dead(folder, path.stem):

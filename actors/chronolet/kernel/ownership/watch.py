@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+import structlog
+
 from chronolet.kernel.ownership.lease import seconds_since_boot
+
+log = structlog.get_logger("chronolet.kernel")
 
 
 class Watched(NamedTuple):
@@ -42,7 +46,9 @@ class CounterWatch:
         asked_at = self._now()
         counters = renewals()
         answered_at = self._now()
-        if answered_at - self._read_at > self._seconds / 2:
+        gap = answered_at - self._read_at
+        if gap > self._seconds / 2 and self._watched:
+            log.info("renewal counters were not read for too long, watching them again", seconds=round(gap, 1))
             self._watched.clear()
         self._read_at = answered_at
         self._watched = {owner: self._next(owner, counters.get(owner, ""), answered_at) for owner in owners}

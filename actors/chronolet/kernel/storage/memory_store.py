@@ -80,7 +80,7 @@ class MemoryStore:
         with server.changed:
             known = server.renewals.get(process, 0) >= beat.answered
             server.leases[process] = (info, server.clock() + ttl_milliseconds)
-            server.renewals[process] = beat.number
+            server.renewals[process] = max(beat.number, server.renewals.get(process, 0))
             return Renewed(known=known, tokens={shard: server.shard(shard).head.token for shard in beat.shards})
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:

@@ -93,6 +93,8 @@ class Following:
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
+                if context.cancelled.is_set():
+                    return  # what is read now would be dropped, and not be read again by the next stream
                 self._since = notice.at
                 with self._link.sending:
                     self._note(notice)

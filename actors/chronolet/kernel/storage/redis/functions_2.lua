@@ -18,34 +18,35 @@ end
 
 -- KEYS  alive:<process> meta shard*
 -- ARGV  process info ttl_milliseconds number answered
--- OK known token*       The process's entry in meta is now `number`, and the informational key lasts for another
+-- OK known token*       The process's entry in meta is now at least `number`, and the informational key lasts for another
 --                       time-to-live. `known` is 0 if the entry was below `answered`, the process's last renewal with a
---                       reply: a takeover has removed it, or the server has lost renewals. Then the current token of
---                       each shard.
+--                       reply: a takeover has removed it, or the server has lost renewals. After a call without a reply
+--                       it is only a hint. Then the current token of each shard; empty for a key of the wrong type, which
+--                       concerns that shard alone.
 local function renew(keys, args)
   local answer = wrong(keys[1], 'string') or wrong(keys[2], 'hash')
   if answer then return answer end
-  for i = 3, #keys do
-    answer = wrong(keys[i], 'hash')
-    if answer then return answer end
-  end
   local ttl, number, answered = tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
   if not ttl or ttl < 1 then return broken('renew: the time-to-live must be at least 1 ms') end
   if not number or not answered or number < 1 or number >= 1e15 then return broken('renew: malformed number') end
   local field = 'process:' .. args[1]
   local before = tonumber(redis.call('HGET', keys[2], field) or '0') or 0
   redis.call('SET', keys[1], args[2], 'PX', string.format('%.0f', ttl))
-  redis.call('HSET', keys[2], field, string.format('%.0f', number))
+  -- A call that timed out may be executed after a later one.
+  if number > before then redis.call('HSET', keys[2], field, string.format('%.0f', number)) end
   local reply = {'OK', before >= answered and 1 or 0}
-  for i = 3, #keys do reply[#reply + 1] = redis.call('HGET', keys[i], 'token') or '' end
+  for i = 3, #keys do
+    reply[#reply + 1] = not wrong(keys[i], 'hash') and redis.call('HGET', keys[i], 'token') or ''
+  end
   return reply
 end
 
 -- KEYS  shard alive:<owner in expected token> meta
 -- ARGV  expected_token process schema proof seen
---       proof: none     the shard has no owner, or this process owns it
+--       proof: released the shard has no owner, or this process owns it
 --              lock     the owner is dead by its life lock
---              counter  the owner's entry in meta has stayed `seen` (empty: none) for a time-to-live
+--              counter  the owner's entry in meta has stayed `seen` (empty: none) for a time-to-live; an owner without
+--                       a number, of a release before this library, must have no key either
 -- OK {field value}*                                   the shard's hash, with its new token
 -- NOTFREE alive|changed|newer_schema token            alive: there is an owner and no proof, or its entry has changed
 -- Idempotent: a repeat (after a lost reply) finds its own token and gets the same reply, while that token is valid.
@@ -72,8 +73,7 @@ local function acquire(keys, args)
     if args[4] == 'counter' then
       local now = redis.call('HGET', meta, 'process:' .. owner) or ''
       if now ~= '' and now ~= args[5] then return {'NOTFREE', 'alive', token} end
-      -- An owner of an older release has no number; all that it renews is its key.
-      if now == '' and args[5] == '' and redis.call('EXISTS', alive) == 1 then return {'NOTFREE', 'alive', token} end
+      if now == '' and redis.call('EXISTS', alive) == 1 then return {'NOTFREE', 'alive', token} end
     elseif args[4] ~= 'lock' then
       return {'NOTFREE', 'alive', token}
     end

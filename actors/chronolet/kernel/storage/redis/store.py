@@ -1,4 +1,5 @@
-"""The node's store in Redis: all writes to the log and to the shards go through `functions.lua`.
+"""The node's store in Redis: all writes to the log and to the shards go through
+the functions in `functions.lua` and `functions_2.lua`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
@@ -134,7 +135,13 @@ class RedisStore:
     def renewals(self) -> Mapping[str, str]:
         flat = self._query([self._keys.meta], [("HGETALL", self._keys.meta)])[0]
         named = zip(flat[::2], flat[1::2], strict=True)
-        return {text(name)[8:]: text(counter) for name, counter in named if name.startswith(b"process:")}
+        found = {text(name)[8:]: text(counter) for name, counter in named if name.startswith(b"process:")}
+        # A process of a release before the counters renews its key alone: the time of its expiry moves instead.
+        former = [process for process, counter in found.items() if not counter]
+        keys = [self._keys.alive(process) for process in former]
+        expiries = self._query(keys, [("PEXPIRETIME", key) for key in keys]) if former else []
+        moved = {process: f"expires {at}" for process, at in zip(former, expiries, strict=True) if at > 0}
+        return found | moved
 
     def forget_dead(self) -> None:
         fields = [f"process:{process}" for process, info in self._processes() if info is None]
