@@ -62,6 +62,16 @@ def test_a_shard_that_was_never_owned(begun: Store) -> None:
     assert (head.token, head.version, head.log_cursor, head.at, dict(head.attempts)) == ("", 0, START, START, {})
 
 
+def test_a_process_with_the_name_of_a_dead_one_begins_its_own_count(begun: Store) -> None:
+    """Else its counter would stand still until it has passed the former one, and others would consider it dead."""
+    begun.renew("p", "", TTL, Beat(500, 499))
+    seen = [begun.renewals()["p"]]
+    for number in (1, 2):
+        begun.renew("p", "", TTL, Beat(number, number - 1))
+        seen.append(begun.renewals()["p"])
+    assert seen == ["500", "1", "2"]
+
+
 def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: Store) -> None:
     assert take(begun) == "1:p"
     assert take(begun) == "2:p"

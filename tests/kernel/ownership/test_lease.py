@@ -173,7 +173,27 @@ def test_standing_effects_stop_before_the_lease_ends(timers: Timers) -> None:
     valid_then: list[bool] = []
     effect.lapse = lambda: valid_then.append(lease.valid())  # type: ignore[method-assign]
     scratch.wait_until(lambda: bool(valid_then), "the stop")
+    assert valid_then == [True]
     assert ended.lapses == 0
+    lease.stop()
+
+
+def test_no_fence_passes_between_a_late_renewal_and_the_check_of_the_owners(timers: Timers) -> None:
+    """The lease thread renews while another thread asks whether the lease is valid: in the middle of the answer."""
+    clock = ManualClock()
+    lease = Lease(SlowStore(clock), "p", "", timers, ttl_milliseconds=TTL, now=clock.now)
+    lease.start(lambda: None)
+    clock.at += 2 * TTL / 1000
+
+    def now() -> float:
+        asked = clock.now()
+        lease._now = clock.now
+        lease._renew()
+        return asked
+
+    lease._now = now
+    assert not lease.valid()
+    assert not lease.valid()
     lease.stop()
 
 
@@ -268,7 +288,7 @@ def test_a_renewal_that_failed_is_retried_soon_and_slow_ones_are_as_frequent(tim
 
 
 def test_one_late_reply_stops_no_standing_effect() -> None:
-    """A call that times out and its retry both fit into the time until standing effects are stopped."""
+    """After a call that times out, a retry has half a time-out until standing effects are stopped."""
     lease_seconds = TTL_MILLISECONDS / 1000
     renewal = lease_seconds / RENEWALS_IN_TTL
     second_attempt = renewal + Timeouts().lease_seconds + renewal / RETRIES_PER_RENEWAL

@@ -155,6 +155,20 @@ class Losses(Observer):
         self.lost.append((shard, sorted(keys)))
 
 
+def test_an_idle_owner_learns_of_its_loss_from_its_next_renewal(rig: Rig) -> None:
+    """Only the shard's token has changed; the process's own entry is as it was."""
+    losses = Losses()
+    process = rig.process(chore.kind(), observer=losses)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
+    rig.settle()
+    with rig.server.changed:
+        rig.server.update(CHORE, token="9:thief")
+    scratch.wait_until(lambda: losses.lost == [(CHORE, ["a"])], "the release of the lost shard")
+    assert process.lease.lapses >= 1
+    scratch.wait_until(process.lease.valid, "the lease again")
+
+
 def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     """The process runs none of their effects: its standing effect has ended before the lease is valid again."""
     line, cancelled, losses = Line(), threading.Event(), Losses()

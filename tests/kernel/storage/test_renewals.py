@@ -6,7 +6,7 @@ import pytest
 
 from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.storage.redis.store import RedisStore
-from chronolet.kernel.storage.store import Acquired, Beat, NotFree, Renewed
+from chronolet.kernel.storage.store import Acquired, Beat, NotFree, Renewed, StoreBroken
 from chronolet_schemas.keys import Shard
 from tests.kernel.storage.node import KEYS, SHARD, begin, connect
 from tests.support.redis.server import PrivateRedis
@@ -68,3 +68,19 @@ def test_a_key_of_the_wrong_type_costs_its_shard_alone(store: RedisStore, redis_
     assert store.renew("p", "info", 3_600_000, Beat(2, 1, (SHARD, OTHER))) == Renewed(
         known=True, tokens={SHARD: token, OTHER: ""}
     )
+
+
+@pytest.mark.parametrize("odd", ["nan", "inf", "1e30", "0x10", "-5", "9" * 16])
+def test_an_entry_that_is_no_number_is_replaced(store: RedisStore, redis_server: PrivateRedis, odd: str) -> None:
+    begin(store)
+    redis_server.client().hset(KEYS.meta, "process:p", odd)
+    assert not store.renew("p", "info", 3_600_000, Beat(7, 6)).known
+    assert store.renewals()["p"] == "7"
+    assert store.renew("p", "info", 3_600_000, Beat(8, 7)).known
+
+
+def test_an_epoch_that_is_no_number_is_refused(store: RedisStore, redis_server: PrivateRedis) -> None:
+    begin(store)
+    redis_server.client().hset(KEYS.shard(OTHER), "epoch", "nan")
+    with pytest.raises(StoreBroken, match="epoch is nan, expected at most 15 digits"):
+        store.acquire(OTHER, "", "p", 1)

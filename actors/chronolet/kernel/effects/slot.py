@@ -219,6 +219,9 @@ class Slot:
 
     def _start_event_driven(self, job: EventDriven) -> None:
         self._begin()
+        if self.cancelled.is_set():  # by a lapse: there is no lease to begin with
+            self._end("cancelled", None, "")
+            return
         try:
             stop = job.begin(self.effect, self, self._failed)
         except Exception as error:  # noqa: BLE001 - as for a worker

@@ -161,7 +161,7 @@ class Supervisor(pykka.ThreadingActor):
             if str(error) != self._logged:  # log an error once, however long it lasts
                 self._logged = str(error)
                 log.warning("waiting for the server", error=self._logged, about=type(message).__name__)
-            if not isinstance(message, Tick | Look | Upkeep):  # those are sent periodically anyway
+            if not isinstance(message, Tick | Look | Upkeep | LeaseRegained):  # those are sent again anyway
                 pause = self._context.lease.renewal_seconds / 2
                 self._context.services.shared.timers.after(pause, lambda: self._tell(message))
 
@@ -181,6 +181,8 @@ class Supervisor(pykka.ThreadingActor):
             case ServerBack():
                 self._check_for_loss()
             case LeaseRegained():
+                if self._context.lease.valid():
+                    return  # an earlier one of these notices was handled meanwhile
                 lapses = self._context.lease.lapses
                 self._check_for_loss()  # first: a shard that the server lost was not taken over by another process
                 self._drop_taken_over()
@@ -307,9 +309,12 @@ class Supervisor(pykka.ThreadingActor):
     def _drop_taken_over(self) -> None:
         heads = self._claims.heads(list(self._hosted))  # an unreadable one is quarantined and omitted
         for shard, (handle, _) in list(self._hosted.items()):
-            token = heads[shard].token if shard in heads else ""
-            if token != handle.ledger.token:
-                log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=token)
+            if shard not in heads:
+                self._release(shard)
+            elif (token := heads[shard].token) != handle.ledger.token:
+                log.warning(
+                    "shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "nobody"
+                )
                 self._release(shard)
 
     def _check_for_loss(self) -> None:

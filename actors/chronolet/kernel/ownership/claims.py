@@ -64,7 +64,8 @@ class Claims:
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
         """Acquire those of the given shards that are free."""
         heads = self.heads(shards)
-        dead = self._watch.read(self._store.renewals, {owner_of(head.token) for head in heads.values()})
+        others = {owner_of(head.token) for head in heads.values()} - {"", self._process}
+        dead = self._watch.read(self._store.renewals, others)
         claims: dict[Shard, Claim] = {}
         for shard, head in heads.items():
             proof = self._proof_of_free(head, dead)

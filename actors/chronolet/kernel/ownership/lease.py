@@ -31,8 +31,8 @@ RENEWALS_IN_TTL = 3
 RETRIES_PER_RENEWAL = 5
 """A renewal that failed is retried after this part of the interval between renewals."""
 MARGIN = 0.1
-"""The share of the time-to-live before the end of the lease at which standing effects are stopped, so that a new owner
-finds their sockets free.
+"""The share of the time-to-live before the end of the lease at which standing effects are stopped, so that they have
+ended when another process takes over. Only a call in progress may last longer.
 """
 
 log = structlog.get_logger("chronolet.kernel")
@@ -107,7 +107,8 @@ class Lease:
         """Whether this process may run effects: the lease was renewed in time, and has not lapsed since ownership was
         last checked.
         """
-        return self._confirmed == self.lapses and self._now() < self._good_until
+        # In this order: a late renewal counts the lapse before it extends the lease.
+        return self._now() < self._good_until and self._confirmed == self.lapses
 
     def answered(self) -> bool:
         """Whether the last renewal is still in force, whichever process owns the shards now."""
@@ -141,6 +142,8 @@ class Lease:
         failing, pause = False, self.renewal_seconds
         while not self._stopping.wait(pause):
             began = self._now()
+            if began >= self._good_until - self._margin:
+                self._stop_standing()  # the timer does not run while the machine is suspended
             try:
                 self._renew()
             except (StoreUnreachable, StoreBroken) as error:

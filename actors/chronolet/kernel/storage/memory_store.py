@@ -1,7 +1,8 @@
 """In-memory store for tests and simulations; passes the same contract suite as the Redis store.
 
 Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. All data is lost
-when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
+when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids, processes
+of former releases.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ class MemoryStore:
     def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
         server = self._server
         with server.changed:
-            known = server.renewals.get(process, 0) >= beat.answered
+            before = server.renewals.get(process, 0)
+            known = before >= beat.answered
             server.leases[process] = (info, server.clock() + ttl_milliseconds)
-            server.renewals[process] = max(beat.number, server.renewals.get(process, 0))
+            server.renewals[process] = max(beat.number, before) if beat.answered else beat.number
             return Renewed(known=known, tokens={shard: server.shard(shard).head.token for shard in beat.shards})
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:

@@ -80,7 +80,9 @@ def _sandbox_started(state: State, message: pleg.ContainerStarted) -> Sequence[E
     """
     sandbox = state.sandbox
     if sandbox.phase == "dead":
-        again = message.started_at > sandbox.finished_at or not _is_same_start(sandbox.started_at, message.started_at)
+        # A snapshot of a former release has no time of exit.
+        after = 0 < sandbox.finished_at < message.started_at
+        again = after or not _is_same_start(sandbox.started_at, message.started_at)
         return _stray_found(state, message) if again else _NOTHING
     if sandbox.phase != "failed" or sandbox.spec_hash != state.sandbox_hash or sandbox.blocked or state.over:
         return _NOTHING

@@ -38,7 +38,7 @@ FIRST_ATTEMPTS = 2
 may start that process's last command a moment later."""
 LATE_SECONDS = 60.0
 """Minimum interval between two ProbeLate signals of a worker."""
-GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted"
+GIVEN_UP = "probe cancelled: its container died, the probe is no longer wanted, or the lease lapsed"
 
 
 class Tick(NamedTuple):

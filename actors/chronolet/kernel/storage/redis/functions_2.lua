@@ -9,6 +9,11 @@ local function broken(text)
   return {'BROKEN', text}
 end
 
+-- A number from a key or an argument: digits only, exact as a double; nil for anything else.
+local function count(text)
+  if text and string.match(text, '^%d+$') and #text <= 15 then return tonumber(text) end
+end
+
 local function wrong(key, want)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= want then
@@ -19,21 +24,22 @@ end
 -- KEYS  alive:<process> meta shard*
 -- ARGV  process info ttl_milliseconds number answered
 -- OK known token*       The process's entry in meta is now at least `number`, and the informational key lasts for another
---                       time-to-live. `known` is 0 if the entry was below `answered`, the process's last renewal with a
+--                       time-to-live. A process that begins (`answered` is 0) sets the entry, which may be that of an
+--                       earlier process of the same name. `known` is 0 if the entry was below `answered`, the process's last renewal with a
 --                       reply: a takeover has removed it, or the server has lost renewals. After a call without a reply
 --                       it is only a hint. Then the current token of each shard; empty for a key of the wrong type, which
 --                       concerns that shard alone.
 local function renew(keys, args)
   local answer = wrong(keys[1], 'string') or wrong(keys[2], 'hash')
   if answer then return answer end
-  local ttl, number, answered = tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
+  local ttl, number, answered = count(args[3]), count(args[4]), count(args[5])
   if not ttl or ttl < 1 then return broken('renew: the time-to-live must be at least 1 ms') end
-  if not number or not answered or number < 1 or number >= 1e15 then return broken('renew: malformed number') end
+  if not number or not answered or number < 1 then return broken('renew: malformed number') end
   local field = 'process:' .. args[1]
-  local before = tonumber(redis.call('HGET', keys[2], field) or '0') or 0
+  local before = count(redis.call('HGET', keys[2], field)) or 0
   redis.call('SET', keys[1], args[2], 'PX', string.format('%.0f', ttl))
   -- A call that timed out may be executed after a later one.
-  if number > before then redis.call('HSET', keys[2], field, string.format('%.0f', number)) end
+  if number > before or answered == 0 then redis.call('HSET', keys[2], field, string.format('%.0f', number)) end
   local reply = {'OK', before >= answered and 1 or 0}
   for i = 3, #keys do
     reply[#reply + 1] = not wrong(keys[i], 'hash') and redis.call('HGET', keys[i], 'token') or ''
@@ -57,8 +63,8 @@ local function acquire(keys, args)
   local schema = tonumber(args[3])
   if not schema or #args ~= 5 then return broken('acquire: malformed arguments') end
   local h = redis.call('HMGET', shard, 'token', 'epoch', 'schema', 'acquired_from')
-  local token, epoch = h[1] or '', tonumber(h[2] or '0')
-  if not epoch or epoch >= 1e15 then return broken(shard .. ': epoch is ' .. h[2] .. ', expected a small number') end
+  local token, epoch = h[1] or '', count(h[2] or '0')
+  if not epoch then return broken(shard .. ': epoch is ' .. h[2] .. ', expected at most 15 digits') end
   local owner = string.match(token, '^%d+:(.+)$') or ''
   if token ~= args[1] then
     if owner == args[2] and h[4] == args[1] then

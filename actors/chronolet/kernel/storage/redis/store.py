@@ -61,6 +61,8 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
 
 _TIMEOUTS = Timeouts()
+_PROCESS = b"process:"
+"""The prefix of the fields of the node's hash that name processes."""
 
 
 class RedisStore:
@@ -135,7 +137,7 @@ class RedisStore:
     def renewals(self) -> Mapping[str, str]:
         flat = self._query([self._keys.meta], [("HGETALL", self._keys.meta)])[0]
         named = zip(flat[::2], flat[1::2], strict=True)
-        found = {text(name)[8:]: text(counter) for name, counter in named if name.startswith(b"process:")}
+        found = {_process(name): text(counter) for name, counter in named if name.startswith(_PROCESS)}
         # A process of a release before the counters renews its key alone: the time of its expiry moves instead.
         former = [process for process, counter in found.items() if not counter]
         keys = [self._keys.alive(process) for process in former]
@@ -144,14 +146,14 @@ class RedisStore:
         return found | moved
 
     def forget_dead(self) -> None:
-        fields = [f"process:{process}" for process, info in self._processes() if info is None]
+        fields = [text(_PROCESS) + process for process, info in self._processes() if info is None]
         if fields:
             self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
         """Return the processes named in the node's hash, each with the info of its lease; None if it has no lease."""
         names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
-        processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
+        processes = [_process(name) for name in names if name.startswith(_PROCESS)]
         if not processes:
             return []
         keys = [self._keys.alive(process) for process in processes]
@@ -351,6 +353,10 @@ class RedisStore:
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
             raise StoreBroken(f"a key has the wrong type: {found}") from error
         raise translated(error, self._address.where) from error
+
+
+def _process(field: bytes) -> str:
+    return text(field.removeprefix(_PROCESS))
 
 
 def _checked(name: str, reply: list[Any]) -> list[Any]:
