@@ -44,6 +44,20 @@ def test_the_libraries_are_the_published_texts() -> None:
         assert hashlib.sha256(library.code(name).encode()).hexdigest() == digest
 
 
+def test_a_former_release_leaves_later_libraries_alone(
+    redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older and a newer agent on one server load what they have, in any order, and keep what the other has loaded."""
+    all_libraries = dict(library.LIBRARIES)
+    former = {"chronolet_1": all_libraries["chronolet_1"]}
+    for has in (former, all_libraries, former):
+        monkeypatch.setattr(library, "LIBRARIES", has)
+        unchecked(redis_server.url).check()
+        loaded = {found[1].decode() for found in redis_server.client().function_list()}
+        assert loaded == set(former if has is former and len(loaded) == 1 else all_libraries)
+    assert loaded == set(all_libraries)
+
+
 def test_processes_that_load_the_library_concurrently_all_succeed(redis_server: PrivateRedis) -> None:
     errors: list[Exception] = []
 

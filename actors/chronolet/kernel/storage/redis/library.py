@@ -15,8 +15,21 @@ from chronolet.kernel.storage.redis.errors import ResponseError, translated
 from chronolet.kernel.storage.redis.replies import text
 from chronolet.kernel.storage.store import StoreUnreachable
 
-LIBRARIES: Mapping[str, str] = {"chronolet_1": "functions.lua", "chronolet_2": "functions_2.lua"}
-"""The libraries by name, each with its file."""
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "chronolet_1": ("functions.lua",),
+    "chronolet_2": ("functions_2.lua",),
+    "chronolet_show": (
+        "show/json.lua",
+        "show/times.lua",
+        "show/arguments.lua",
+        "show/streams.lua",
+        "show/events.lua",
+        "show/actors.lua",
+    ),
+}
+"""The libraries by name, each with its files, whose texts are joined in this order. Former releases know only the
+libraries that they had, and leave the others alone.
+"""
 OLDEST = (7, 0)
 
 
@@ -25,7 +38,8 @@ def code(name: str) -> str:
     """Return a library's source code, as loaded into the server."""
     from importlib import resources  # noqa: PLC0415 - slow to load, and a command that only reads needs no function
 
-    return resources.files("chronolet.kernel.storage.redis").joinpath(LIBRARIES[name]).read_text(encoding="utf-8")
+    folder = resources.files("chronolet.kernel.storage.redis")
+    return "\n".join(folder.joinpath(file).read_text(encoding="utf-8") for file in LIBRARIES[name])
 
 
 def load(channel: Channel) -> None:

@@ -1,0 +1,101 @@
+-- chronolet_show_2 and chronolet_pod_1: events of the log, or entries of another stream. Next: actors.lua.
+
+local LINES_AT_MOST = 1000
+local POD_LINES_AT_MOST = 200
+local CAUSES = 5
+
+-- Keeps the newest entry about each subject, as entries arrive newest first. One about an entity as a whole replaces
+-- all older ones about its parts.
+local function newest()
+  local seen = {}
+  return function(fields)
+    local entity, subject = fields.entity or '', fields.subject or ''
+    local of = seen[entity] or {}
+    seen[entity] = of
+    if of[''] or of[subject] then return false end
+    of[subject] = true
+    return true
+  end
+end
+
+-- KEYS  a stream of a node: log, mailbox:<shard>, dead, kube_events, probe_results
+-- ARGV  [FROM m] [TO m] [TYPE p]* [ENTITY p]* [SUBJECT p]* [CAUSE p]* [REV] [LATEST] [LINES n] [READ n]
+--       m: a position, milliseconds, a time in UTC; both ends are included, and `(` before a position excludes it
+--       p: a pattern with * and ?; TYPE also fits without the version; of repeated ones, any may fit
+--       REV: newest first. LATEST: newest first, and only the newest about each entity and subject
+--       LINES: entries shown, 10 (0 to 1000). READ: entries examined, 10000 (1 to 10000)
+-- Lines: position, time, then the entry's fields, `data` decoded. The summary's `next` is FROM of the next call; with
+-- REV and LATEST it is TO.
+local function show(keys, args)
+  local key = keys[1]
+  local o = options(args, 1, {FROM = 'moment', TO = 'moment', TYPE = 'list', ENTITY = 'list', SUBJECT = 'list',
+    CAUSE = 'list', REV = 'flag', LATEST = 'flag', LINES = {0, LINES_AT_MOST}, READ = {1, READ_AT_MOST}})
+  check_type(key, 'stream')
+  local lines, limit, keeps = {}, o.LINES or 10, o.LATEST and newest()
+  local cursor, ended, read = scan(key, o, o.REV or o.LATEST, o.READ or READ_AT_MOST, function(entry)
+    if #lines >= limit then return false end
+    local fields = fields_of(entry)
+    local named = fields.type or ''
+    if chosen(o.TYPE, named, (string.gsub(named, '@%d+$', ''))) and chosen(o.ENTITY, fields.entity or '')
+      and chosen(o.SUBJECT, fields.subject or '') and chosen(o.CAUSE, fields.cause or '')
+      and (not keeps or keeps(fields)) then
+      lines[#lines + 1] = line_of(entry)
+    end
+    return true
+  end)
+  return summary(key, lines, cursor, ended, read)
+end
+
+-- What led to an entry, nearest first: entries of the log, then perhaps the request of a command.
+local function causes(key, cause)
+  local found = {}
+  while cause ~= '' do
+    if not parse(cause) then
+      found[#found + 1] = {request = cause}
+      break
+    end
+    if #found == CAUSES then
+      found[#found + 1] = {position = cause, further = true}
+      break
+    end
+    local entry = redis.call('XRANGE', key, cause, cause)[1]
+    if not entry then
+      found[#found + 1] = {position = cause, gone = true}
+      break
+    end
+    local fields = fields_of(entry)
+    found[#found + 1] = {
+      position = cause, time = time_of(cause), type = fields.type, entity = fields.entity, subject = fields.subject,
+    }
+    cause = fields.cause or ''
+  end
+  return found
+end
+
+-- KEYS  log
+-- ARGV  pod [FROM m] [TO m] [LINES n] [READ n]     pod: namespace/name, or a name in `default`
+--       LINES: 20 (0 to 200); the rest as in `show`
+-- Newest first: the events of the pod and those of other actors about it. Lines: as in `show`, with `causes`, a list of
+-- at most 5 entries that led to it, nearest first: {position time type entity subject}, {request} of a command,
+-- {position gone} if the log does not have it (any more), or {position further} where a longer list is cut. They are
+-- read in addition to READ.
+local function pod(keys, args)
+  local key, name = keys[1], args[1]
+  if not name or name == '' then refuse('no pod was given, expected namespace/name after the key') end
+  if not string.find(name, '/', 1, true) then name = 'default/' .. name end
+  local o = options(args, 2, {FROM = 'moment', TO = 'moment', LINES = {0, POD_LINES_AT_MOST}, READ = {1, READ_AT_MOST}})
+  check_type(key, 'stream')
+  local lines, limit = {}, o.LINES or 20
+  local cursor, ended, read = scan(key, o, true, o.READ or READ_AT_MOST, function(entry)
+    if #lines >= limit then return false end
+    local fields = fields_of(entry)
+    local about = fields.entity == 'pod/' .. name
+    if not about and string.find(fields.data or '', name, 1, true) then
+      local data = unpacked(fields.data)
+      about = type(data) == 'table' and data.pod == name
+    end
+    if about then lines[#lines + 1] = line_of(entry, {'causes', causes(key, fields.cause or '')}) end
+    return true
+  end)
+  return summary(key, lines, cursor, ended, read)
+end
