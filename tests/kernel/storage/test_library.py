@@ -47,7 +47,7 @@ def test_the_libraries_are_the_published_texts() -> None:
 def test_a_former_release_leaves_later_libraries_alone(
     redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An older and a newer agent on one server load what they have, in any order, and keep what the other has loaded."""
+    """An older and a newer agent on one server load what they have, and keep what the other has loaded."""
     all_libraries = dict(library.LIBRARIES)
     former = {"chronolet_1": all_libraries["chronolet_1"]}
     for has in (former, all_libraries, former):
