@@ -1,4 +1,5 @@
-"""The names of all Redis keys of one node; they are defined only here.
+"""The names of all Redis keys of one node; they are defined only here. `chronolet_actors_1`, a function on the server,
+has a copy of some.
 
 All keys of a node share one hash tag, so that a single Redis Function may access them and a Redis Cluster keeps them
 together.

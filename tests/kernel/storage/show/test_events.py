@@ -9,7 +9,8 @@ import msgpack
 import pytest
 import redis
 
-from tests.kernel.storage.show.replies import KEYS, MILLISECONDS, Reply, add, fill, show
+from tests.golden.write import FOLDER
+from tests.kernel.storage.show.replies import KEYS, MILLISECONDS, Reply, add, fill, pod, show
 
 
 def refusal(client: redis.Redis, *arguments: object, key: str = KEYS.log) -> str:
@@ -169,6 +170,14 @@ def test_at_most_ten_thousand_of_a_hundred_thousand_entries_are_read_per_call(cl
     assert (last.numbers, last.summary["entries"]) == ([100_000], 100_000)
 
 
+def test_a_reply_of_large_entries_ends_after_four_mebibytes_and_can_be_continued(client: redis.Redis) -> None:
+    for number in range(1, 11):
+        add(client, number, data={"pod": "default/web", "text": "x" * 2**20})
+    replies = all_pages(client, "LINES", 1000)
+    assert [reply.numbers for reply in replies] == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
+    assert pod(client, "web", "LINES", 200).numbers == [10, 9, 8, 7]
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -228,6 +237,7 @@ def test_data_that_cannot_be_decoded_is_marked_and_hides_no_other_entry(name: st
     reply = show(client)
     assert reply.numbers == [1, 2, 3]
     assert list(reply.lines[1]["data"]) == ["undecodable"]
+    assert "user_function" not in reply.lines[1]["data"]["undecodable"]
 
 
 @pytest.mark.parametrize(
@@ -303,3 +313,26 @@ def test_a_pattern_of_many_stars_takes_no_time_to_mention(client: redis.Redis) -
     add(client, 1, entity="a" * 5000 + "c")
     assert show(client, "ENTITY", "*a" * 200 + "b").lines == []
     assert show(client, "ENTITY", "*a" * 200 + "c").numbers == [1]
+
+
+GOLDEN = sorted(FOLDER.glob("*.json"))
+
+
+def test_every_published_type_is_shown_with_all_its_values(client: redis.Redis) -> None:
+    assert len(GOLDEN) > 50
+    samples = [json.loads(path.read_text()) for path in GOLDEN]
+    for number, sample in enumerate(samples, start=1):
+        fields = {"type": sample["type"], "data": bytes.fromhex(sample["full"]["bytes"])}
+        client.xadd(KEYS.log, fields, id=f"{MILLISECONDS}-{number}")
+    reply = show(client, "LINES", 1000)
+    assert reply.of("type") == [sample["type"] for sample in samples]
+    assert reply.of("data") == [as_lua_has_it(sample["full"]["data"]) for sample in samples]
+
+
+def as_lua_has_it(value: Any) -> Any:
+    """Return the value without null fields, and with `{}` for an empty list."""
+    if isinstance(value, dict):
+        return {name: as_lua_has_it(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [as_lua_has_it(inner) for inner in value] or {}
+    return value

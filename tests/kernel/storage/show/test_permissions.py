@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 import redis
 
+from tests.docs.markdown import ROOT, Page
 from tests.kernel.storage import node
 from tests.kernel.storage.show.replies import call
 from tests.support.ports import free_port
@@ -56,6 +60,21 @@ def test_a_user_that_may_only_read_can_call_them(filled: PrivateRedis, rules: tu
         assert [age is None for age in ages] == ["+time" not in rules and "+@all" not in rules]
 
 
+def test_the_user_that_the_page_creates_can_call_them(filled: PrivateRedis) -> None:
+    (command,) = [block.text for block in Page(ROOT / "docs" / "redis-cli.md").blocks() if "ACL SETUSER" in block.text]
+    environment = os.environ | {"SOCKET": str(filled.socket)}
+    assert subprocess.check_output(["bash", "-c", command], env=environment, text=True).strip() == "OK"
+    path = str(filled.socket)
+    with redis.Redis(unix_socket_path=path, username="reader", password="choose-a-password") as client:
+        for function, key, *arguments in CALLS:
+            assert call(client, function, key, *arguments).lines, function
+        assert client.memory_usage(node.KEYS.log)
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.fcall("chronolet_retire_1", 2, node.KEYS.alive("p"), node.KEYS.meta, "p")
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.delete(node.KEYS.log)
+
+
 def test_a_user_of_other_keys_is_refused_in_readable_text(filled: PrivateRedis) -> None:
     with as_user(filled, f"~{node.KEYS.meta}", "+@read", "+fcall_ro") as client:
         with pytest.raises(redis.exceptions.NoPermissionError):
@@ -78,6 +97,17 @@ def test_they_work_on_a_replica() -> None:
             assert on_replica.summary["begins"] == on_master.summary["begins"]
         with pytest.raises(redis.ReadOnlyError):
             client.set("x", "y")
+
+
+def test_they_work_on_a_cluster() -> None:
+    """A cluster refuses keys of another hash slot; the keys that `chronolet_actors_1` finds by name have the same."""
+    with private_redis(more=("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
+        client = server.client()
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "the cluster")
+        fill(server)
+        for function, key, *arguments in CALLS:
+            assert call(client, function, key, *arguments).lines, function
 
 
 def test_they_work_on_a_full_server(filled: PrivateRedis) -> None:

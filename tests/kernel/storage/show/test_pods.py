@@ -60,7 +60,7 @@ def test_a_cause_that_was_trimmed_a_long_chain_and_a_circle_end_the_list(client:
     assert [cause["position"] for cause in lines[8]] == [position(number) for number in (7, 6, 5, 4, 3, 2)]
     assert lines[8][5] == {"position": position(2), "further": True}
     assert len(lines[9]) == 6
-    assert lines[10] == {}, "an empty list"
+    assert lines[10] == []
 
 
 ODD_NAMES = ["we%b.*", "web\x00", "ü-web", 'w"eb', "web\\n", "we[b]", "LINES"]

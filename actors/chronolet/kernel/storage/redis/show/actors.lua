@@ -76,13 +76,14 @@ local function actor(prefix, name, last, time, patience)
     problems[#problems + 1] = 'commands wait: ' .. number(waiting) .. age
   end
   if tried > 1 then problems[#problems + 1] = 'a message or effect is at attempt ' .. number(tried) end
-  return object(15, {
+  return object(16, {
     'shard', name, 'owner', owner, 'alive', alive ~= nil, 'lease_milliseconds', alive and lease,
     'renewal', owner and tonumber(redis.call('HGET', prefix .. 'meta', 'process:' .. owner)), 'info', alive,
     'epoch', tonumber(epoch), 'version', tonumber(h.version),
     'at', h.at, 'age_milliseconds', since(time, (parse(h.at))),
-    'log_cursor', h.log_cursor, 'lag', lag, 'waiting', waiting, 'waiting_milliseconds', waited,
-    'problems', problems,
+    'log_cursor', h.log_cursor, 'lag_at_most', lag,
+    'mail_cursor', h.mail_cursor, 'waiting', waiting, 'waiting_milliseconds', waited,
+    'problems', #problems > 0 and problems or NONE,
   }), #problems > 0
 end
 
@@ -90,12 +91,15 @@ end
 -- ARGV  [SHARD p]* [STUCK seconds] [AFTER shard] [READ n]
 --       SHARD: a pattern for names such as pod/3. STUCK: only shards with a problem; commands may wait that long
 --       AFTER: begin after this shard. READ: shards read, 100 (1 to 1000)
--- Lines: shard; owner; alive: its key has not expired, lease_milliseconds: in what time it will; renewal: the number of
--- the owner's last one; info: its kinds and address; epoch; version; at: the position of the shard's last event,
--- age_milliseconds: the time since then; log_cursor; lag: the entries of the log after it, whether they concern the
--- shard or not; waiting: commands, waiting_milliseconds: for how long the oldest one has waited; problems. Ages are
--- null for a user that may not call TIME. The keys of shards, mailboxes and processes are found by their names, as in
--- keys.py.
+-- Lines, one for each shard. The keys of shards, mailboxes and processes are found by their names, as in keys.py.
+--       shard, owner, epoch, version
+--       alive, lease_milliseconds               whether the owner's key has not expired; in what time it will
+--       renewal, info                           the number of the owner's last renewal; its kinds and address
+--       at, age_milliseconds                    the position of the shard's last event; the time since then
+--       log_cursor, lag_at_most                 how many entries of the log are after it, for this shard or others
+--       mail_cursor, waiting, waiting_milliseconds     how many commands are after it; how long the oldest has waited
+--       problems                                texts
+-- Times are null for a user that may not call TIME.
 local function actors(keys, args)
   local meta = keys[1]
   local o = options(args, 1, {SHARD = 'list', STUCK = {0, 1e9}, AFTER = 'text', READ = {1, SHARDS_AT_MOST}})

@@ -2,6 +2,7 @@
 
 local LINES_AT_MOST = 1000
 local POD_LINES_AT_MOST = 200
+local BYTES_AT_MOST = 2 ^ 22 -- of a reply; the line that passes it is the last one
 local CAUSES = 5
 
 -- Keeps the newest entry about each subject, as entries arrive newest first. One about an entity as a whole replaces
@@ -31,15 +32,16 @@ local function show(keys, args)
   local o = options(args, 1, {FROM = 'moment', TO = 'moment', TYPE = 'list', ENTITY = 'list', SUBJECT = 'list',
     CAUSE = 'list', REV = 'flag', LATEST = 'flag', LINES = {0, LINES_AT_MOST}, READ = {1, READ_AT_MOST}})
   check_type(key, 'stream')
-  local lines, limit, keeps = {}, o.LINES or 10, o.LATEST and newest()
+  local lines, limit, size, keeps = {}, o.LINES or 10, 0, o.LATEST and newest()
   local cursor, ended, read = scan(key, o, o.REV or o.LATEST, o.READ or READ_AT_MOST, function(entry)
-    if #lines >= limit then return false end
+    if #lines >= limit or size > BYTES_AT_MOST then return false end
     local fields = fields_of(entry)
     local named = fields.type or ''
     if chosen(o.TYPE, named, (string.gsub(named, '@%d+$', ''))) and chosen(o.ENTITY, fields.entity or '')
       and chosen(o.SUBJECT, fields.subject or '') and chosen(o.CAUSE, fields.cause or '')
       and (not keeps or keeps(fields)) then
       lines[#lines + 1] = line_of(entry)
+      size = size + #lines[#lines]
     end
     return true
   end)
@@ -69,7 +71,7 @@ local function causes(key, cause)
     }
     cause = fields.cause or ''
   end
-  return found
+  return #found > 0 and found or NONE
 end
 
 -- KEYS  log
@@ -85,16 +87,19 @@ local function pod(keys, args)
   if not string.find(name, '/', 1, true) then name = 'default/' .. name end
   local o = options(args, 2, {FROM = 'moment', TO = 'moment', LINES = {0, POD_LINES_AT_MOST}, READ = {1, READ_AT_MOST}})
   check_type(key, 'stream')
-  local lines, limit = {}, o.LINES or 20
+  local lines, limit, size = {}, o.LINES or 20, 0
   local cursor, ended, read = scan(key, o, true, o.READ or READ_AT_MOST, function(entry)
-    if #lines >= limit then return false end
+    if #lines >= limit or size > BYTES_AT_MOST then return false end
     local fields = fields_of(entry)
     local about = fields.entity == 'pod/' .. name
     if not about and string.find(fields.data or '', name, 1, true) then
       local data = unpacked(fields.data)
       about = type(data) == 'table' and data.pod == name
     end
-    if about then lines[#lines + 1] = line_of(entry, {'causes', causes(key, fields.cause or '')}) end
+    if about then
+      lines[#lines + 1] = line_of(entry, {'causes', causes(key, fields.cause or '')})
+      size = size + #lines[#lines]
+    end
     return true
   end)
   return summary(key, lines, cursor, ended, read)

@@ -46,13 +46,17 @@ local function number(value)
   return tonumber(short) == value and short or string.format('%.17g', value)
 end
 
--- A value as JSON, the names in a map in order. Lua loses some things: an empty list prints {}, null fields vanish.
+-- An empty list. Another empty table may be a list or a map: it prints {}.
+local NONE = {}
+
+-- A value as JSON, the names in a map in order. Of a payload, an empty list prints {}, and null fields vanish.
 local function json(value, depth)
   local kind = type(value)
   if kind == 'string' then return quoted(value) end
   if kind == 'number' then return number(value) end
   if kind == 'boolean' then return tostring(value) end
   if kind ~= 'table' then return 'null' end
+  if value == NONE then return '[]' end
   depth = (depth or 0) + 1
   assert(depth < 100, 'nested too deeply')
   local parts, names, length = {}, {}, 0
@@ -75,6 +79,11 @@ local function object(count, fields)
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
+-- What is shown instead of a payload that cannot be. Lua puts its own file and line before the text of an error.
+local function undecodable(why)
+  return {undecodable = (string.gsub(tostring(why), '^user_function:%d+: ', ''))}
+end
+
 -- An event's payload, as a value.
 local function unpacked(data)
   local done, rest, value = pcall(function()
@@ -82,5 +91,5 @@ local function unpacked(data)
     return cmsgpack.unpack_one(data)
   end)
   if done and rest == -1 then return value end
-  return {undecodable = done and 'there is something behind the first value' or tostring(rest)}
+  return undecodable(done and 'there is something behind the first value' or rest)
 end

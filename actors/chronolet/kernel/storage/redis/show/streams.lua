@@ -45,7 +45,7 @@ local function line_of(entry, more)
   local done, text = pcall(object, count, line)
   if done then return text end
   for i = 1, count do
-    if line[2 * i - 1] == 'data' then line[2 * i] = {undecodable = tostring(text)} end
+    if line[2 * i - 1] == 'data' then line[2 * i] = undecodable(text) end
   end
   return object(count, line)
 end
