@@ -83,6 +83,9 @@ def test_the_names_of_keys_and_fields_are_those_of_the_store(redis_server: Priva
     assert line["lag_at_most"] == store.last().n - head.log_cursor.n == 4
     assert f"{line['epoch']}:{line['owner']}" == token
     assert keeper == f"{reply.lines[0]['epoch']}:p"
+    store.retire("p", [(node.KEEPER, keeper)])
+    (released,) = call(client, "chronolet_actors_1", node.KEYS.meta, "SHARD", "keeper").lines
+    assert (released["owner"], released["epoch"]) == (None, reply.lines[0]["epoch"])
     assert reply.summary["begins"] == str(store.read_log(START, 1)[0].position)
     store.close()
 

@@ -110,20 +110,31 @@ def test_entries_are_chosen(client: redis.Redis, arguments: tuple[object, ...], 
     assert show(client, *arguments).numbers == expected
 
 
-def test_latest_shows_the_newest_entry_about_each_subject(client: redis.Redis) -> None:
+def test_latest_shows_the_newest_selected_entry_about_each_subject(client: redis.Redis) -> None:
     for number, entity, subject in (
         (1, "pod/a", "container/app"),
         (2, "pod/a", "container/log"),
         (3, "pod/b", "container/app"),
         (4, "pod/a", "container/app"),
         (5, "pod/b", ""),
-        (6, "pod/b", "sandbox"),
     ):
         add(client, number, entity=entity, subject=subject)
-    assert show(client, "LATEST").numbers == [6, 5, 4, 2], (
-        "an entry about a whole entity replaces those about its parts"
-    )
-    assert show(client, "LATEST", "SUBJECT", "container/*").numbers == [4, 3, 2]
+    assert show(client, "LATEST").numbers == [5, 4, 3, 2]
+    assert show(client, "LATEST", "SUBJECT", "container/*", "LINES", 1).numbers == [4]
+    assert show(client, "LATEST", "TO", f"{MILLISECONDS + 3}").numbers == [3, 2, 1]
+
+
+@pytest.mark.parametrize("last", ["pod.PodEnded@1", "pod.PodAdopted@2"])
+def test_latest_shows_nothing_from_before_a_pods_end_or_adoption(client: redis.Redis, last: str) -> None:
+    add(client, 1, subject="container/app")
+    add(client, 2, type=last)
+    add(client, 3, entity="pod/default/other", subject="container/app")
+    assert show(client, "LATEST").numbers == [3, 2]
+    assert show(client, "LATEST", "SUBJECT", "container/*").numbers == [3], "even if that event is not selected"
+    add(client, 4, subject="container/app")
+    add(client, 5, subject="container/log")
+    assert show(client, "LATEST", "TYPE", "pod.Happened").numbers == [5, 4, 3]
+    assert show(client, "REV", "TYPE", "pod.Happened").numbers == [5, 4, 3, 1]
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -211,6 +222,8 @@ def test_bad_arguments_are_refused_in_readable_text(
 def test_a_key_of_another_type_and_a_missing_key_are_refused(client: redis.Redis) -> None:
     client.set(KEYS.log, "x")
     assert f"{KEYS.log} is a string, expected a stream" in refusal(client)
+    client.set("two\r\nlines", "x")
+    assert "is a string, expected a stream" in refusal(client, key="two\r\nlines")
     with pytest.raises(redis.ResponseError, match="no key was given"):
         client.fcall_ro("chronolet_show_2", 0)
 

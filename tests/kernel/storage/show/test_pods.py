@@ -19,10 +19,15 @@ def test_the_events_of_a_pod_and_those_of_others_about_it_are_shown_newest_first
     add(client, 4, entity="pleg/node-1", data={"pod": "default/other", "message": "default/web is not about it"})
     add(client, 5, entity="pod/shop/web", data={"pod": "shop/web"})
     add(client, 6, entity="pod/default/web")
-    assert pod(client, "default/web").numbers == [6, 3, 1]
-    assert pod(client, "web").numbers == [6, 3, 1]
-    assert pod(client, "shop/web").numbers == [5]
-    assert pod(client, "web").lines[1]["data"]["exit_code"] == 137
+    kube_event = {"object_kind": "Pod", "namespace": "default", "name": "web"}
+    add(client, 7, entity="prober/u/app", data=kube_event)
+    add(client, 8, entity="prober/u/app", data=kube_event | {"namespace": "shop"})
+    add(client, 9, entity="prober/u/app", data=kube_event | {"namespace": ["default"]})
+    add(client, 10, entity="node/web", data={"object_kind": "Node", "name": "web"})
+    assert pod(client, "default/web").numbers == [7, 6, 3, 1]
+    assert pod(client, "web").numbers == [7, 6, 3, 1]
+    assert pod(client, "shop/web").numbers == [8, 5]
+    assert pod(client, "web").lines[2]["data"]["exit_code"] == 137
 
 
 def test_a_line_names_what_led_to_it_nearest_first(client: redis.Redis) -> None:

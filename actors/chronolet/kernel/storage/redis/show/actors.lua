@@ -56,7 +56,7 @@ local function actor(prefix, name, last, time, patience)
     h[flat[i]] = flat[i + 1]
     if string.find(flat[i], '^try:') then tried = math.max(tried, tonumber(flat[i + 1]) or 0) end
   end
-  local epoch, owner = string.match(h.token or '', '^(%d+):(.+)$')
+  local owner = string.match(h.token or '', '^%d+:(.+)$')
   local alive = owner and redis.pcall('GET', prefix .. 'alive:' .. owner)
   local lease = owner and redis.call('PTTL', prefix .. 'alive:' .. owner)
   if type(alive) ~= 'string' then alive = nil end
@@ -79,7 +79,7 @@ local function actor(prefix, name, last, time, patience)
   return object(16, {
     'shard', name, 'owner', owner, 'alive', alive ~= nil, 'lease_milliseconds', alive and lease,
     'renewal', owner and tonumber(redis.call('HGET', prefix .. 'meta', 'process:' .. owner)), 'info', alive,
-    'epoch', tonumber(epoch), 'version', tonumber(h.version),
+    'epoch', tonumber(h.epoch), 'version', tonumber(h.version),
     'at', h.at, 'age_milliseconds', since(time, (parse(h.at))),
     'log_cursor', h.log_cursor, 'lag_at_most', lag,
     'mail_cursor', h.mail_cursor, 'waiting', waiting, 'waiting_milliseconds', waited,
@@ -89,8 +89,8 @@ end
 
 -- KEYS  meta
 -- ARGV  [SHARD p]* [STUCK seconds] [AFTER shard] [READ n]
---       SHARD: a pattern for names such as pod/3. STUCK: only shards with a problem; commands may wait that long
---       AFTER: begin after this shard. READ: shards read, 100 (1 to 1000)
+--       SHARD: a pattern for names such as pod/3. AFTER: begin after this shard. READ: shards examined, 100 (1 to 1000)
+--       STUCK: only shards with a problem; a command that waits is one after so many seconds, 10 without this word
 -- Lines, one for each shard. The keys of shards, mailboxes and processes are found by their names, as in keys.py.
 --       shard, owner, epoch, version
 --       alive, lease_milliseconds               whether the owner's key has not expired; in what time it will

@@ -5,17 +5,20 @@ local POD_LINES_AT_MOST = 200
 local BYTES_AT_MOST = 2 ^ 22 -- of a reply; the line that passes it is the last one
 local CAUSES = 5
 
--- Keeps the newest entry about each subject, as entries arrive newest first. One about an entity as a whole replaces
--- all older ones about its parts.
+-- The types after which nothing older about an entity is true any more.
+local BEGINS_ANEW = {['pod.PodEnded'] = true, ['pod.PodAdopted'] = true}
+
+-- Says of each entry, newest first, whether it is the newest one that was selected about its subject.
 local function newest()
   local seen = {}
-  return function(fields)
+  return function(fields, kind, selected)
     local entity, subject = fields.entity or '', fields.subject or ''
-    local of = seen[entity] or {}
+    local of = seen[entity] or {subjects = {}, anew = false}
     seen[entity] = of
-    if of[''] or of[subject] then return false end
-    of[subject] = true
-    return true
+    local keep = selected and not of.anew and not of.subjects[subject]
+    if keep then of.subjects[subject] = true end
+    of.anew = of.anew or BEGINS_ANEW[kind] or false
+    return keep
   end
 end
 
@@ -23,7 +26,8 @@ end
 -- ARGV  [FROM m] [TO m] [TYPE p]* [ENTITY p]* [SUBJECT p]* [CAUSE p]* [REV] [LATEST] [LINES n] [READ n]
 --       m: a position, milliseconds, a time in UTC; both ends are included, and `(` before a position excludes it
 --       p: a pattern with * and ?; TYPE also fits without the version; of repeated ones, any may fit
---       REV: newest first. LATEST: newest first, and only the newest about each entity and subject
+--       REV: newest first. LATEST: newest first, and only the newest selected one about each entity and subject; none
+--       about a pod from before its last end or adoption
 --       LINES: entries shown, 10 (0 to 1000). READ: entries examined, 10000 (1 to 10000)
 -- Lines: position, time, then the entry's fields, `data` decoded. The summary's `next` is FROM of the next call; with
 -- REV and LATEST it is TO.
@@ -37,9 +41,11 @@ local function show(keys, args)
     if #lines >= limit or size > BYTES_AT_MOST then return false end
     local fields = fields_of(entry)
     local named = fields.type or ''
-    if chosen(o.TYPE, named, (string.gsub(named, '@%d+$', ''))) and chosen(o.ENTITY, fields.entity or '')
+    local kind = string.gsub(named, '@%d+$', '')
+    local selected = chosen(o.TYPE, named, kind) and chosen(o.ENTITY, fields.entity or '')
       and chosen(o.SUBJECT, fields.subject or '') and chosen(o.CAUSE, fields.cause or '')
-      and (not keeps or keeps(fields)) then
+    if keeps then selected = keeps(fields, kind, selected) end
+    if selected then
       lines[#lines + 1] = line_of(entry)
       size = size + #lines[#lines]
     end
@@ -74,6 +80,17 @@ local function causes(key, cause)
   return #found > 0 and found or NONE
 end
 
+-- Whether an event is one of the pod, or one of another actor about it: it names the pod, or is its KubeEvent. `short`
+-- is the pod's name without its namespace.
+local function is_about(fields, name, short)
+  if fields.entity == 'pod/' .. name then return true end
+  if not string.find(fields.data or '', short, 1, true) then return false end
+  local data = unpacked(fields.data)
+  if type(data) ~= 'table' then return false end
+  return data.pod == name
+    or (data.object_kind == 'Pod' and data.name == short and tostring(data.namespace) .. '/' .. short == name)
+end
+
 -- KEYS  log
 -- ARGV  pod [FROM m] [TO m] [LINES n] [READ n]     pod: namespace/name, or a name in `default`
 --       LINES: 20 (0 to 200); the rest as in `show`
@@ -87,16 +104,11 @@ local function pod(keys, args)
   if not string.find(name, '/', 1, true) then name = 'default/' .. name end
   local o = options(args, 2, {FROM = 'moment', TO = 'moment', LINES = {0, POD_LINES_AT_MOST}, READ = {1, READ_AT_MOST}})
   check_type(key, 'stream')
-  local lines, limit, size = {}, o.LINES or 20, 0
+  local lines, limit, size, short = {}, o.LINES or 20, 0, string.match(name, '[^/]*$')
   local cursor, ended, read = scan(key, o, true, o.READ or READ_AT_MOST, function(entry)
     if #lines >= limit or size > BYTES_AT_MOST then return false end
     local fields = fields_of(entry)
-    local about = fields.entity == 'pod/' .. name
-    if not about and string.find(fields.data or '', name, 1, true) then
-      local data = unpacked(fields.data)
-      about = type(data) == 'table' and data.pod == name
-    end
-    if about then
+    if is_about(fields, name, short) then
       lines[#lines + 1] = line_of(entry, {'causes', causes(key, fields.cause or '')})
       size = size + #lines[#lines]
     end
