@@ -26,7 +26,9 @@ from chronolet.node.http.server import Show
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
 from chronolet.node.tuning import DEFAULTS, Tuning
+from chronolet.pleg import actor as pleg
 from chronolet.pod import actor as pod
+from chronolet.qos import actor as qos
 
 
 class Node(Struct, frozen=True):
@@ -101,7 +103,9 @@ def _pages(adapters: Parts, stats: Stats | None) -> dict[str, Show]:
     settings = adapters.settings
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:
-        pages |= pod_pages(settings, adapters.store, adapters.archive, pod.kind(), devices.kind())
+        pages |= pod_pages(
+            settings, adapters.store, adapters.archive, pod.kind(), devices.kind(), qos.kind(), pleg.kind()
+        )
     if stats is not None:
         pages |= runtime_pages(settings, adapters.runtime) | usage_pages(settings, stats.latest)
     return pages
