@@ -160,7 +160,14 @@ def _served(node: Node) -> HttpServer:
     pages["/trace"] = node.parts.metrics.spans.page
     if "prober" in settings.actors:
         pages["/metrics/probes"] = node.parts.metrics.probes.page
-    server = HttpServer(settings.address, settings.port, pages, guard=access.guard(settings), tls=access.tls(settings))
+    server = HttpServer(
+        settings.address,
+        settings.port,
+        pages,
+        guard=access.guard(settings),
+        tls=access.tls(settings),
+        served=node.parts.metrics.requests.served,
+    )
     server.start()
     log.info("serving", address=settings.address, port=server.port)
     return server

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from prometheus_client.registry import CollectorRegistry
+
 from chronolet.adapters.kube_sinks import calls
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
@@ -31,6 +33,7 @@ from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
 from chronolet.node.composition import event_sinks
+from chronolet.node.metrics.requests import RequestMetrics
 from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position
@@ -110,7 +113,7 @@ class _Node:
             event_api_token_file=token_file,
             event_qps=0,
         )
-        named = event_sinks.sinks(settings)
+        named = event_sinks.sinks(settings, RequestMetrics(CollectorRegistry()))
         self.kind = kind(jobs(named), event_sinks.policy(settings, named, RETRY_PAUSE))
         head = MemoryStore(MemoryServer()).heads([_SHARD])[_SHARD]
         self.ledger = Ledger(self.kind, _SHARD, "1:x", head, registry.SCHEMA)

@@ -239,7 +239,9 @@ class Slot:
         self._started = time.monotonic()
         if self.standing:
             self._shared.permit.join(self)
-        self._shared.observer.effect_started(self.kind, type(self.effect).__name__)
+        if not self._over.locked():  # else it timed out before its thread ran, and has been reported as ended
+            name = type(self.effect).__name__
+            self._shared.observer.effect_started(self.kind, name, began=self._started, standing=self.standing)
 
     def _work(self, job: Job) -> None:
         self._begin()
@@ -273,7 +275,10 @@ class Slot:
             self._report_duration(result, seconds)
             if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):
                 self.leave()
-        self._shared.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
+        name = type(self.effect).__name__
+        self._shared.observer.effect_done(
+            self.kind, name, seconds, outcome, began=self._started, standing=self.standing
+        )
         if outcome in ("cancelled", "fenced"):
             self._shared.deliver(SlotFreed(self))
         elif self.standing:

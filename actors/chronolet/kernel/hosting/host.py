@@ -135,6 +135,8 @@ class Host(pykka.ThreadingActor):
     def _examine_recovered(self) -> None:
         """Prepare the clock and the attempt counts. Called once, before the first turn."""
         self._examined = True
+        observer = self._services.shared.observer
+        observer.shard_acquired(self.ledger.shard, self.ledger.states, self.handle.backlog)
         self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
@@ -167,6 +169,8 @@ class Host(pykka.ThreadingActor):
         counting = self._retries.counting()
         # Notes are committed in a step of their own, so that they are recorded even if a message makes the host fail.
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
+        if waiting:
+            self._services.shared.observer.turn_taken(self.ledger.shard, len(waiting))
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
         if counting:

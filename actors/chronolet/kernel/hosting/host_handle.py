@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
 from chronolet.kernel.hosting.inbox import Inbox
+from chronolet.kernel.observer import Backlog
 from chronolet.kernel.step.ledger import Input, Ledger
 from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
@@ -79,6 +80,19 @@ class HostHandle:
         self.mail_to = max(self.mail_to, mail_to)
         if self.is_far_behind(read_to):
             self.inbox.nudge()
+
+    def backlog(self) -> Backlog:
+        """Count the messages that wait for the host. Usable from any thread."""
+        items = self.inbox.waiting()
+        entries = [one.at for one in items if isinstance(one, Input) and one.source == "log"]
+        commands = [one.at for one in items if isinstance(one, Input) and one.source == "mailbox"]
+        return Backlog(
+            log_entries=len(entries),
+            commands=len(commands),
+            others=len(items) - len(entries) - len(commands),
+            oldest_entry_at=entries[0].milliseconds if entries else 0,
+            oldest_command_at=commands[0].milliseconds if commands else 0,
+        )
 
     @property
     def has_room(self) -> bool:

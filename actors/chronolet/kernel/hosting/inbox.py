@@ -57,6 +57,11 @@ class Inbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def waiting(self) -> list[T]:
+        """Return the items that are waiting, oldest first, and leave them there."""
+        with self._lock:
+            return list(self._items)
+
     def idle(self) -> bool:
         """Whether no items are waiting."""
         return not self._items

@@ -275,6 +275,7 @@ class Supervisor(pykka.ThreadingActor):
         self._release(handle.shard)
         if isinstance(error, ShardLost):
             log.warning("shard lost to another owner", shard=str(handle.shard), owner=error.token)
+            self._context.services.shared.observer.shard_taken(handle.shard)
         elif isinstance(error, ServerBehind):
             self._last_versions[handle.shard] = handle.ledger.version
             self._drop_all()
@@ -315,6 +316,7 @@ class Supervisor(pykka.ThreadingActor):
                 log.warning(
                     "shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "nobody"
                 )
+                self._context.services.shared.observer.shard_taken(shard)
                 self._release(shard)
 
     def _check_for_loss(self) -> None:

@@ -35,6 +35,7 @@ from chronolet.node.composition import collectors, event_sinks
 from chronolet.node.composition import devices as node_devices
 from chronolet.node.composition.parts import Parts, agent_version
 from chronolet.node.composition.shares import holding, policy
+from chronolet.node.metrics.measured_volumes import MeasuredVolumes
 from chronolet.node.settings.table import Settings
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
@@ -98,7 +99,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "image_gc": lambda: collectors.image_gc(settings, runtime, parts.images),
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
-        "kube_events": lambda: _kube_events(settings, tuning),
+        "kube_events": lambda: _kube_events(parts, tuning),
         "keeper": lambda: keeper.kind(_keeping(parts, tuning), tuning.policy),
     }
     return {name: makers[name]() for name in settings.actors}
@@ -126,7 +127,7 @@ def _pod_dependencies(parts: Parts, run: Run) -> pod_effects.PodDependencies:
     settings = parts.settings
     return pod_effects.PodDependencies(
         runtime=parts.runtime,
-        volumes=HostVolumes(settings.root_dir),
+        volumes=MeasuredVolumes(HostVolumes(settings.root_dir), parts.metrics.volumes),
         node=settings.node,
         pause_image=settings.pod_infra_container_image,
         builtin=builtin,
@@ -165,8 +166,9 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
     return pleg.kind(jobs, settings.node, settings.probe_kill_policy, ahead.begin)
 
 
-def _kube_events(settings: Settings, tuning: Tuning) -> Kind[Any]:
-    sinks = event_sinks.sinks(settings, tuning.event_call_seconds)
+def _kube_events(parts: Parts, tuning: Tuning) -> Kind[Any]:
+    settings = parts.settings
+    sinks = event_sinks.sinks(settings, parts.metrics.requests, tuning.event_call_seconds)
     return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, tuning.event_pause))
 
 

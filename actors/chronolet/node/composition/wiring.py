@@ -23,6 +23,7 @@ from chronolet.node.composition.parts import Parts, parts
 from chronolet.node.health import Health
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.http.server import Show
+from chronolet.node.metrics.kernel import Ownership
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
 from chronolet.node.tuning import DEFAULTS, Tuning
@@ -54,6 +55,9 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
         return process.run
 
     process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults(), tuning)
+    # The first renewal counts as a lapse of the lease, which is not worth reporting.
+    ownership = Ownership(lambda: max(0, process.lease.lapses - 1), lambda: len(process.quarantined()))
+    adapters.metrics.watch(ownership)
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
     return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
 
