@@ -47,6 +47,8 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the oldest waiting log entry in milliseconds since the epoch; 0 if none is waiting."""
     oldest_command_at: int = 0
     """The same for the oldest waiting command."""
+    seconds_waiting: float = 0.0
+    """For how long messages have been waiting since the host last took some; 0 if none is waiting."""
 
 
 class Observer:

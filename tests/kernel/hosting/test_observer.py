@@ -70,6 +70,7 @@ def test_batches_and_backlogs_are_counted(rig: Rig) -> None:
     scratch.wait_until(lambda: reports.backlogs[CHORE]().commands == 3, "the backlog")
     backlog = reports.backlogs[CHORE]()
     assert backlog.oldest_command_at > 0
+    assert backlog.seconds_waiting > 0
     assert (backlog.log_entries, backlog.oldest_entry_at) == (0, 0)
     line.blocked = set()
     rig.wait(chore.Assigned, 4)

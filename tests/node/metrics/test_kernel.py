@@ -8,7 +8,7 @@ from prometheus_client.exposition import generate_latest
 
 from chronolet.kernel.observer import Backlog
 from chronolet.node.metrics.kernel import KernelMetrics, Ownership
-from chronolet_schemas import pod
+from chronolet_schemas import kernel, pod
 from chronolet_schemas.keys import Shard
 
 POD = Shard("pod", 2)
@@ -36,7 +36,7 @@ def lines(registry: CollectorRegistry, name: str) -> dict[str, float]:
 
 def test_backlogs_of_hosted_shards(registry: CollectorRegistry, metrics: KernelMetrics) -> None:
     old = time.time_ns() // 1_000_000 - 60_000
-    backlog = Backlog(log_entries=3, commands=1, others=2, oldest_entry_at=old)
+    backlog = Backlog(log_entries=3, commands=1, others=2, oldest_entry_at=old, seconds_waiting=7.5)
     metrics.shard_acquired(POD, {}, lambda: backlog)
     waiting = {
         f'{{shard="pod/2",source="{name}"}}': count for name, count in (("log", 3), ("mailbox", 1), ("other", 2))
@@ -46,6 +46,7 @@ def test_backlogs_of_hosted_shards(registry: CollectorRegistry, metrics: KernelM
     assert ages['{shard="pod/2",source="log"}'] >= 60
     assert ages['{shard="pod/2",source="mailbox"}'] == 0, "no age is known, as in a mailbox without commands"
     assert lines(registry, "chronolet_shards_acquired_total") == {'{kind="pod"}': 1}
+    assert lines(registry, "chronolet_host_stuck_seconds") == {'{shard="pod/2"}': 7.5}
     metrics.shard_lost(POD, ())
     assert not lines(registry, "chronolet_messages_waiting")
     assert lines(registry, "chronolet_shards_left_total") == {'{kind="pod"}': 1}
@@ -76,12 +77,22 @@ def test_the_age_of_the_oldest_effect(registry: CollectorRegistry, metrics: Kern
 
 def test_ownership_and_threads(registry: CollectorRegistry, metrics: KernelMetrics) -> None:
     assert lines(registry, "chronolet_lease_lapses_total") == {"": 0}
-    metrics.watch(Ownership(lapses=lambda: 3, quarantined=lambda: 2))
+    metrics.lease_valid(True)
+    assert lines(registry, "chronolet_lease_valid") == {"": 1}
+    metrics.watch(Ownership(valid=lambda: False, lapses=lambda: 3, quarantined=lambda: 2))
+    assert lines(registry, "chronolet_lease_valid") == {"": 0}
     assert lines(registry, "chronolet_lease_lapses_total") == {"": 3}
     assert lines(registry, "chronolet_shards_quarantined") == {"": 2}
     assert lines(registry, "chronolet_threads")[""] >= 1
     metrics.shard_taken(POD)
     assert lines(registry, "chronolet_shards_taken_total") == {'{kind="pod"}': 1}
+
+
+def test_an_entry_that_cannot_be_decoded_is_a_dead_letter(registry: CollectorRegistry, metrics: KernelMetrics) -> None:
+    event = kernel.EntryQuarantined(message="x", source="mailbox", at="1-1", error="no such type")
+    metrics.step_done(POD, (event,), 0.001)
+    metrics.dead_lettered("pod")
+    assert lines(registry, "chronolet_dead_letters_total") == {'{kind="pod"}': 2}
 
 
 def test_batches_steps_and_replay(registry: CollectorRegistry, metrics: KernelMetrics) -> None:

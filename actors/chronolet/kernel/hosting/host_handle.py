@@ -92,6 +92,7 @@ class HostHandle:
             others=len(items) - len(entries) - len(commands),
             oldest_entry_at=entries[0].milliseconds if entries else 0,
             oldest_command_at=commands[0].milliseconds if commands else 0,
+            seconds_waiting=self.inbox.seconds_waiting(),
         )
 
     @property

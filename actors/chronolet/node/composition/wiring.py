@@ -55,11 +55,17 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
         return process.run
 
     process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults(), tuning)
-    # The first renewal counts as a lapse of the lease, which is not worth reporting.
-    ownership = Ownership(lambda: max(0, process.lease.lapses - 1), lambda: len(process.quarantined()))
-    adapters.metrics.watch(ownership)
+    adapters.metrics.watch(_ownership(process))
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
     return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
+
+
+def _ownership(process: Process) -> Ownership:
+    return Ownership(
+        valid=process.lease.valid,
+        lapses=lambda: max(0, process.lease.lapses - 1),  # the first renewal counts as a lapse, too
+        quarantined=lambda: len(process.quarantined()),
+    )
 
 
 def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults, tuning: Tuning) -> Process:

@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from chronolet.kernel.observer import Backlog, Observer, Outcome, Queue
+from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
@@ -27,6 +28,8 @@ _MILLI = 1000
 class Ownership(NamedTuple):
     """What the process knows about its lease and its shards, read when the page is rendered."""
 
+    valid: Callable[[], bool]
+    """Whether the lease is valid."""
     lapses: Callable[[], int]
     """How often the lease has lapsed."""
     quarantined: Callable[[], int]
@@ -44,8 +47,11 @@ class KernelMetrics(Observer):
         registry.register(self._live)
 
     def watch(self, ownership: Ownership) -> None:
-        """Show lapses and quarantined shards from now on."""
+        """Show the lease and the quarantined shards as they are at each scrape from now on. The kernel reports the
+        lease only between calls to the store, which may not answer.
+        """
         self._live.ownership = ownership
+        self.lease.set_function(lambda: float(ownership.valid()))
 
     def _steps_and_messages(self, registry: CollectorRegistry) -> None:
         self.steps = Counter("chronolet_steps_total", "Steps committed", ["shard"], registry=registry)
@@ -115,6 +121,9 @@ class KernelMetrics(Observer):
         self.step_events.observe(len(events))
         if events:
             self.events.labels(shard.kind).inc(len(events))
+            for event in events:
+                if isinstance(event, kernel.EntryQuarantined):
+                    self.dead_letters.labels(shard.kind).inc()
 
     def turn_taken(self, shard: Shard, messages: int) -> None:  # noqa: ARG002 - one series for all shards
         """Record how many messages a host took."""
@@ -125,7 +134,7 @@ class KernelMetrics(Observer):
         self.refused_steps.labels(str(shard), reason).inc()
 
     def dead_lettered(self, kind: str) -> None:
-        """Count a dead letter."""
+        """Count a message or an effect that was given up. `step_done` counts those that cannot be decoded."""
         self.dead_letters.labels(kind).inc()
 
     # -- effects ---------------------------------------------------------------------------------------------------
@@ -162,8 +171,13 @@ class KernelMetrics(Observer):
         self.shards.set(count)
 
     def shard_acquired(self, shard: Shard, states: Mapping[str, Any], backlog: Callable[[], Backlog]) -> None:  # noqa: ARG002
-        """Count a started host, and show its backlog from now on."""
+        """Count a started host, and show its backlog from now on. What may happen to it is counted from 0: Prometheus
+        does not see an increase in a series that begins at 1.
+        """
         self.acquired.labels(shard.kind).inc()
+        self.restarts.labels(str(shard))
+        for counter in (self.dead_letters, self.left, self.taken):
+            counter.labels(shard.kind)
         self._live.hosts(shard, backlog)
 
     def shard_taken(self, shard: Shard) -> None:
@@ -191,7 +205,7 @@ class LiveMetrics(Collector):
     """Values that exist only at the time of a scrape: ages and backlogs."""
 
     def __init__(self) -> None:
-        self.ownership = Ownership(lambda: 0, lambda: 0)
+        self.ownership = Ownership(lambda: False, lambda: 0, lambda: 0)
         self._lock = threading.Lock()
         self._backlogs: dict[Shard, Callable[[], Backlog]] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
@@ -253,11 +267,16 @@ def _waiting(backlogs: Sequence[tuple[str, Backlog]]) -> Iterator[Metric]:
         "Age of the oldest message that waits for a host, 0 if none waits",
         labels=["shard", "source"],
     )
+    stuck = GaugeMetricFamily(
+        "chronolet_host_stuck_seconds",
+        "Time since a host last took messages while some are waiting, 0 if none waits",
+        labels=["shard"],
+    )
     now = time.time_ns() // 1_000_000
     for shard, one in backlogs:
         for source, count in (("log", one.log_entries), ("mailbox", one.commands), ("other", one.others)):
             counts.add_metric([shard, source], count)
         for source, at in (("log", one.oldest_entry_at), ("mailbox", one.oldest_command_at)):
             ages.add_metric([shard, source], max(0, now - at) / _MILLI if at else 0)
-    yield counts
-    yield ages
+        stuck.add_metric([shard], one.seconds_waiting)
+    yield from (counts, ages, stuck)
