@@ -60,7 +60,7 @@ wait_for() {
 
 # ---- Debian packages -------------------------------------------------------------------------------------------------
 
-# install_packages NAME...: installs from Debian or Ubuntu, without starting a system-wide redis or registry.
+# install_packages NAME...: installs from Debian or Ubuntu, without starting a system-wide redis, registry or Prometheus.
 install_packages() {
     command -v apt-get >/dev/null || die "please install: $* (these are Debian's names; this machine has no apt-get)"
     can_be_root || die "please install as root: apt-get install $*"
@@ -73,8 +73,8 @@ install_packages() {
     ((status == 0)) || die "could not install $*"
 }
 
-# The agent starts a redis-server and the tests start a registry, so the services that the packages would start are
-# useless and stay off: Debian runs /usr/sbin/policy-rc.d to decide whether to start a service.
+# The agent starts a redis-server, and the tests start a registry and a Prometheus, so the services that the packages would
+# start are useless and stay off: Debian runs /usr/sbin/policy-rc.d to decide whether to start a service.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_IS_OURS=
 
@@ -82,7 +82,8 @@ hold_back_redis() {
     [[ ! -e $POLICY ]] || return 0
     # The name is redis-server or, if systemd passes it, redis-server.service.
     # shellcheck disable=SC2016 # $1 belongs to the script that is written
-    printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
+    printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*|prometheus*) exit 101 ;; esac\n' |
+        as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
     trap 'as_root rm -f "$POLICY"' EXIT
@@ -94,7 +95,7 @@ release_redis() {
     POLICY_IS_OURS=
     trap - EXIT
     local server
-    for server in redis-server docker-registry; do
+    for server in redis-server docker-registry prometheus; do
         [[ " $* " != *" $server "* ]] || quietly as_root update-rc.d "$server" disable || true
     done
 }

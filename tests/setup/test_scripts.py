@@ -251,14 +251,15 @@ def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
         source {LIB}
         POLICY={policy}
         hold_back_redis
-        for service in redis-server redis-server.service docker-registry docker docker.service; do
+        for service in redis-server redis-server.service docker-registry prometheus docker docker.service; do
             status=0; $POLICY $service start || status=$?
             echo "$service $status"
         done
         release_redis
     """
     result = bash(steps)
-    expected = ["redis-server 101", "redis-server.service 101", "docker-registry 101", "docker 0", "docker.service 0"]
+    held_back = ["redis-server", "redis-server.service", "docker-registry", "prometheus"]
+    expected = [*(f"{name} 101" for name in held_back), "docker 0", "docker.service 0"]
     assert result.stdout.splitlines() == expected, result.stderr
     assert not policy.exists()
 

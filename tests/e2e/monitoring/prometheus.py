@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,12 +24,6 @@ RANGE = "20s"
 """Replaces the range of each query: some twenty scrapes."""
 _AGE_SECONDS = 2
 """Replaces the limits of alerts on ages."""
-
-
-def promtool(*words: str) -> None:
-    """Run promtool; fail with its output."""
-    done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def rule_groups(name: str) -> list[dict[str, Any]]:

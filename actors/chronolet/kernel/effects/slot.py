@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import structlog
+
 from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.faults import Faults
@@ -244,6 +246,8 @@ class Slot:
             self._shared.observer.effect_started(self.kind, name, began=self._started, standing=self.standing)
 
     def _work(self, job: Job) -> None:
+        if self._cause:  # this thread ends with the worker: all its log lines are about the event that requested it
+            structlog.contextvars.bind_contextvars(position=self._cause)
         self._begin()
         try:
             self._check_wanted()

@@ -280,12 +280,20 @@ class Supervisor(pykka.ThreadingActor):
             self._last_versions[handle.shard] = handle.ledger.version
             self._drop_all()
         else:
-            self._restart_later(handle.shard, error)
+            self._restart_later(handle, error)
 
-    def _restart_later(self, shard: Shard, error: BaseException) -> None:
+    def _restart_later(self, handle: HostHandle, error: BaseException) -> None:
+        shard, at = handle.shard, str(max(handle.ledger.at, handle.ledger.log_cursor))
         text = f"{type(error).__name__}: {error}"
         pause = self._failures.add(shard, text, time.monotonic())
-        log.error("host failed, restarting", shard=str(shard), error=text, again_in_seconds=pause, exc_info=error)
+        log.error(
+            "host failed, restarting",
+            shard=str(shard),
+            position=at,
+            error=text,
+            again_in_seconds=pause,
+            exc_info=error,
+        )
         self._context.services.shared.observer.host_restarted(shard)
         self._back_off(shard, pause)
 

@@ -138,12 +138,16 @@ class Recovery:
         if snapshot is None:
             return START
         if snapshot.format != kind.format:
-            log.warning("snapshot with another format ignored", shard=str(ledger.shard), format=snapshot.format)
+            at = str(snapshot.position)
+            log.warning(
+                "snapshot with another format ignored", shard=str(ledger.shard), position=at, format=snapshot.format
+            )
             return START
         try:
             ledger.restore(decode_states(kind.state, snapshot.state))
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
+            at = str(snapshot.position)
+            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), position=at, error=str(error))
             return START
         return snapshot.position
 
@@ -156,7 +160,7 @@ class Recovery:
             each.ledger.replay(key, event, entry.subject, entry.position)
 
     def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
-        log.error("unreadable log entry quarantined", at=str(entry.position), type=entry.type, error=error)
+        log.error("unreadable log entry quarantined", position=str(entry.position), type=entry.type, error=error)
         at = str(entry.position)
         quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
         letter = DeadLetter("log", at, entry.type, entry.entity, entry.data, error)
