@@ -20,6 +20,7 @@ REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
 USES = {
     "runtime": "runtime",
     "embedded": "extra `embedded`",
+    "otel": "extra `otel`",
     "build": "build",
     "dev": "development",
     "docs": "extra `docs`",

@@ -71,7 +71,14 @@ def test_dependencies_of_pyproject_are_locked_within_their_bounds(file: str, wan
 
 
 def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
-    assert [path.name for path in FILES] == ["build.txt", "dev.txt", "docs.txt", "embedded.txt", "runtime.txt"]
+    assert [path.name for path in FILES] == [
+        "build.txt",
+        "dev.txt",
+        "docs.txt",
+        "embedded.txt",
+        "otel.txt",
+        "runtime.txt",
+    ]
     for path in FILES:
         text = path.read_text()
         assert "://" not in text

@@ -131,6 +131,8 @@ class _Services:
                     self._node.stats.start()
             if self._guard is not None:
                 self._guard.start()
+            if self._node.traces is not None:
+                self._node.traces.start()
         except BaseException:
             self._stop()
             raise
@@ -142,6 +144,8 @@ class _Services:
     def _stop(self) -> None:
         self._node.process.retire()
         self._node.parts.probing.stop()
+        if self._node.traces is not None:
+            self._node.traces.stop()
         if self._http is not None:
             self._http.stop()
         if self._node.stats is not None:

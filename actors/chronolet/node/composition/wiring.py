@@ -19,13 +19,15 @@ from chronolet.kernel.kind import Kind
 from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.composition.kinds import SHARDS, kinds
-from chronolet.node.composition.parts import Parts, parts
+from chronolet.node.composition.parts import Parts, agent_version, parts
 from chronolet.node.health import Health
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.http.server import Show
 from chronolet.node.metrics.kernel import Ownership
 from chronolet.node.settings.table import Settings
+from chronolet.node.settings.values import SettingsError
 from chronolet.node.stats.assembly import Stats
+from chronolet.node.tracing.follower import StartTraces
 from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pod import actor as pod
@@ -43,6 +45,8 @@ class Node(Struct, frozen=True):
     """HTTP pages by path, except those for health and metrics."""
     stats: Stats | None
     """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
+    traces: StartTraces | None = None
+    """Makes traces of pod starts; None if no collector is configured, or if this process does not host `pod`."""
 
 
 def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
@@ -57,7 +61,26 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
     process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults(), tuning)
     adapters.metrics.watch(_ownership(process))
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
-    return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
+    pages = _pages(adapters, stats)
+    return Node(settings, adapters, _health(adapters, process), process, pages, stats, _traces(adapters))
+
+
+def _traces(adapters: Parts) -> StartTraces | None:
+    """Raises SettingsError if OpenTelemetry's SDK is needed and not installed."""
+    settings, metrics = adapters.settings, adapters.metrics
+    if not settings.tracing_endpoint or "pod" not in settings.actors:
+        return None
+    try:
+        from chronolet.node.tracing.exporter import OtlpExporter  # noqa: PLC0415 - an extra, not installed by default
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"--tracing-endpoint {settings.tracing_endpoint}: {error.name} is not installed; "
+            "install the extra: pip install 'chronolet[otel]'"
+        ) from error
+    exporter = OtlpExporter(settings.tracing_endpoint, settings.node, agent_version())
+    traces = StartTraces(adapters.store, adapters.archive, metrics.spans, exporter)
+    metrics.on_event = traces.notice
+    return traces
 
 
 def _ownership(process: Process) -> Ownership:

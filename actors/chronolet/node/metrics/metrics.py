@@ -64,6 +64,8 @@ class Metrics(KernelMetrics):
         self.devices = DeviceMetrics(self.registry)
         self._pods = PodMetrics(self.registry)
         self._worker_starts = WorkerStarts(self.registry)
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """Called with each committed event, on the hosts' threads. The maker of traces, if there is one, sets it."""
         self.volumes = VolumeMetrics(self.registry)
         self.requests = RequestMetrics(self.registry)
 
@@ -134,6 +136,7 @@ class Metrics(KernelMetrics):
         """Count a step and its events, also in the kubelet's metrics."""
         super().step_done(shard, events, seconds)
         for event in events:
+            self.on_event(event)
             self._count(event)
             self.collection.count(event)
             self._pods.count(event)

@@ -99,6 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission: tuple[str, ...] | None = None
     """The kinds that pods wait for; None means all of `ADMISSION`."""
     log_format: Literal["text", "json"] = "text"
+    tracing_endpoint: str = ""
+    """URL of an OpenTelemetry collector; empty means that no traces are made."""
     event_sinks: tuple[str, ...] = ("redis",)
     """Sinks in addition to those that have a URL setting."""
     event_ttl: int = 86_400_000

@@ -26,6 +26,7 @@ from chronolet.node.settings.values import (
     one_of,
     some_of,
     text,
+    url,
 )
 
 __all__ = ["ADMISSION", "ALL_ACTORS", "SETTINGS", "Setting", "Settings", "setting"]
@@ -198,6 +199,14 @@ SETTINGS: tuple[Setting, ...] = (
         one_of("text", "json"),
         "logging.format",
         "WORD",
+    ),
+    Setting(
+        "tracing_endpoint",
+        "--tracing-endpoint",
+        "CHRONOLET_TRACING_ENDPOINT",
+        "URL of an OpenTelemetry collector for traces of pod starts (OTLP over HTTP) [default: no traces]",
+        url("http", "https"),
+        metavar="URL",
     ),
     *EVENT_SETTINGS,
     *GC_SETTINGS,
