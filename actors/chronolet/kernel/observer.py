@@ -80,7 +80,9 @@ class Observer:
     def effect_done(
         self, kind: str, effect: str, seconds: float, outcome: Outcome, *, began: float = 0.0, standing: bool = False
     ) -> None:
-        """Called when an effect that was passed to `effect_started` has ended, with the same `began` and `standing`."""
+        """Called when an effect has ended, with the same `began` and `standing` as `effect_started`. `began` is 0 if it
+        ended without having started: it timed out while it waited for a thread, or there was none.
+        """
 
     def dead_lettered(self, kind: str) -> None:
         """Called when a message or an effect is given up and sent to the dead-letter stream."""

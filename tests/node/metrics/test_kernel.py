@@ -72,7 +72,8 @@ def test_the_age_of_the_oldest_effect(registry: CollectorRegistry, metrics: Kern
     metrics.effect_done("pod", "EnsureImage", 10, "failed", began=now - 10)
     metrics.effect_done("pod", "EnsureImage", 10, "timed_out", began=0.0)
     assert not lines(registry, "chronolet_effect_oldest_seconds")
-    assert lines(registry, "chronolet_effects_running")['{effect="RunProbe",kind="prober"}'] == 1
+    running = lines(registry, "chronolet_effects_running")
+    assert running == {'{effect="EnsureImage",kind="pod"}': 0, '{effect="RunProbe",kind="prober"}': 1}
 
 
 def test_ownership_and_threads(registry: CollectorRegistry, metrics: KernelMetrics) -> None:

@@ -274,7 +274,7 @@ class Slot:
             self._deadline.cancel()
         if self.standing:
             self._shared.permit.leave(self)
-        seconds = time.monotonic() - self._started
+        seconds = time.monotonic() - self._started if self._started else 0.0
         if not self.standing:
             self._report_duration(result, seconds)
             if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):

@@ -324,7 +324,8 @@ class Supervisor(pykka.ThreadingActor):
                 log.warning(
                     "shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "nobody"
                 )
-                self._context.services.shared.observer.shard_taken(shard)
+                if token:
+                    self._context.services.shared.observer.shard_taken(shard)
                 self._release(shard)
 
     def _check_for_loss(self) -> None:

@@ -74,7 +74,7 @@ def _traces(adapters: Parts) -> StartTraces | None:
         from chronolet.node.tracing.exporter import OtlpExporter  # noqa: PLC0415 - an extra, not installed by default
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"--tracing-endpoint {settings.tracing_endpoint}: {error.name} is not installed; "
+            f"--tracing-endpoint: the package {error.name} is not installed; "
             "install the extra: pip install 'chronolet[otel]'"
         ) from error
     exporter = OtlpExporter(settings.tracing_endpoint, settings.node, agent_version())

@@ -96,7 +96,7 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
     return {path: _shown(Rendered(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
-_SERVERS = ("event_webhook_url", "event_api_server")
+_SERVERS = ("event_webhook_url", "event_api_server", "tracing_endpoint")
 """URL settings that are shown without path and query, which may contain a secret."""
 
 

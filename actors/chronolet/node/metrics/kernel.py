@@ -155,9 +155,10 @@ class KernelMetrics(Observer):
         self, kind: str, effect: str, seconds: float, outcome: Outcome, *, began: float = 0.0, standing: bool = False
     ) -> None:
         """Count a finished effect and its duration."""
-        self.effects_running.labels(kind, effect).dec()
         self.effects.labels(kind, effect, outcome).inc()
         self.effect_seconds.labels(kind).observe(seconds)
+        if began:
+            self.effects_running.labels(kind, effect).dec()
         if not standing:
             self._live.ended(kind, effect, began)
 

@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from chronolet.history.start_steps import Step
 from chronolet.history.start_trace import Trace
 
-CALL_SECONDS = 5.0
+CALL_SECONDS = 3.0
+"""The time limit of an export, retries included. A stop of the agent waits for one export at most."""
 BATCH_MILLISECONDS = 1_000
 _NANOSECONDS = 1_000_000
 
