@@ -16,6 +16,7 @@ import click
 from chronolet.node.settings.values import SettingsError
 
 if TYPE_CHECKING:  # each command loads only what it uses
+    from chronolet.history.archives import NodeArchive
     from chronolet.history.entries import ArchiveReader
     from chronolet.history.state import ReadableKind
     from chronolet.kernel.kind import Kind
@@ -64,9 +65,15 @@ class _Archive:
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         """See `ArchiveReader`."""
-        from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - see above
+        return node_archive(self._settings, self._store).entries(after, upto)
 
-        return NodeArchive(self._settings.root_dir, self._settings.node, self._store).entries(after, upto)
+
+def node_archive(settings: Settings, store: Store) -> NodeArchive:
+    """Return the archives of the node, for reading and repairing."""
+    from chronolet.adapters.archive.places import place  # noqa: PLC0415 - see _Archive
+    from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - see _Archive
+
+    return NodeArchive(place(settings.archive, settings.root_dir, "repair"), settings.node, store)
 
 
 def docker_runtime(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Runtime:

@@ -15,6 +15,12 @@ class GuardDisk(Effect, frozen=True, kw_only=True):
     """Standing: forward reports of the disk guard of the agent's Redis; sends ReserveReleased, ReserveRestored."""
 
 
+class ReportProblem(Effect, frozen=True, kw_only=True):
+    """Standing: show the archive's problem to the rest of the process."""
+
+    problem: str
+
+
 class WriteArchive(Effect, frozen=True, kw_only=True):
     """Write the entries after `after` up to `upto` to an archive file. Result: ArchiveDone or JobRefused."""
 

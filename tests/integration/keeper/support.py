@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from chronolet.adapters.archive.places import place
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import signals, wanted
@@ -77,7 +78,7 @@ class Desk:
         record = Record("kernel.LogStarted@1", f"node/{NODE}", "", "process/p", "", codec.encode(started))
         self.store.begin("run-1", {"pod": 1, "pleg": 1, "keeper": 1, "prober": 4}, record)
         self.store.renew("p", "everything", TTL)
-        self.node_archive = NodeArchive(folder, NODE, self.store)
+        self.node_archive = NodeArchive(place("", folder), NODE, self.store)
         self.archive = self.node_archive.current()
         self.keeping = Keeping(
             store=self.store, archive=self.node_archive.current, shards=SHARDS, now=lambda: self.now, disk=DiskReports()
@@ -159,7 +160,7 @@ class Desk:
         return list(self.store.scan(START))
 
     def files(self) -> list[Path]:
-        return [path for _, _, path in self.archive.files()]
+        return [Path(self.archive.storage.place(part.name)) for part in self.archive.files()]
 
 
 @contextmanager

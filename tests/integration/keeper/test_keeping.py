@@ -119,8 +119,9 @@ def test_an_interrupted_archive_file_is_written_again_under_the_same_name(at_des
 
 def test_an_incomplete_file_does_not_count(at_desk: Desk) -> None:
     first = at_desk.write(CHUNK)
-    at_desk.archive.folder.mkdir(parents=True)
-    at_desk.archive.folder.joinpath("1-1..2-2.new").write_bytes(b"torn")
+    folder = Path(at_desk.archive.storage.place())
+    folder.mkdir(parents=True)
+    folder.joinpath("1-1..2-2.archive.keeper.new").write_bytes(b"torn")
     assert isinstance(at_desk.archive_upto(first), signals.ArchiveDone)
     assert list(at_desk.archive.read()) == at_desk.written
 
@@ -247,7 +248,7 @@ def test_a_valid_file_with_other_content_prevents_trimming(archived: tuple[Desk,
     at_desk, first = archived
     entries = at_desk.written[: first.n]
     forged = [*entries[:100], entries[100]._replace(subject="container/other"), *entries[101:]]
-    assert at_desk.archive.write(forged, START).path == at_desk.files()[0]
+    assert at_desk.archive.write(forged, START).name == at_desk.files()[0].name
     assert f"where the log has {entries[100].position}" in refused(at_desk.trim(first))
     assert at_desk.in_stream() == at_desk.written
 
@@ -267,7 +268,7 @@ def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk,
 
 def test_the_archive_of_another_node_is_not_used(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
-    Archive(at_desk.folder, "other", "run-1").write(at_desk.written[: first.n], START)
+    Archive(at_desk.archive.storage, "other", "run-1").write(at_desk.written[: first.n], START)
     assert "header has node 'other', expected 'n'" in refused(at_desk.trim(first))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.device_plugins.cdi import HostCdi
@@ -100,7 +101,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
         "kube_events": lambda: _kube_events(parts, tuning),
-        "keeper": lambda: keeper.kind(_keeping(parts, tuning), tuning.policy),
+        "keeper": lambda: keeper.kind(_keeping(parts, tuning), replace(tuning.policy, node=settings.node)),
     }
     return {name: makers[name]() for name in settings.actors}
 
@@ -181,6 +182,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
         disk=parts.disk,
         announce=lambda: parts.store.announce(_announcement(parts.settings)),
         measure_seconds=tuning.measure_seconds,
+        problem=parts.archive_problem,
     )
 
 

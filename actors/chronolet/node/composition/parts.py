@@ -10,6 +10,7 @@ import platform
 
 from msgspec import Struct
 
+from chronolet.adapters.archive.places import place
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.docker_runtime.images import DockerImages
@@ -21,6 +22,7 @@ from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper.disk import DiskReports
+from chronolet.keeper.workers.problems import ArchiveProblem
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.node.composition.shares import check, sharing
 from chronolet.node.metrics.measured_images import MeasuredImages
@@ -52,6 +54,7 @@ class Parts(Struct, frozen=True):
     probing: Probing
     results: RedisResults
     disk: DiskReports
+    archive_problem: ArchiveProblem
 
 
 def parts(settings: Settings) -> Parts:
@@ -65,12 +68,14 @@ def parts(settings: Settings) -> Parts:
     secrets = SecretFiles(settings.root_dir, settings.node)
     if "manifests" in settings.actors:
         secrets.prepare()
+    archive_problem = ArchiveProblem()
+    metrics.archive.show(archive_problem.current)
     host, kills = LinuxHost(settings.root_dir), KernelLog()
     return Parts(
         settings=settings,
         metrics=metrics,
         store=store,
-        archive=NodeArchive(settings.root_dir, settings.node, store),
+        archive=NodeArchive(place(settings.archive, settings.root_dir), settings.node, store),
         running=running,
         runtime=runtime,
         relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold, running),
@@ -83,6 +88,7 @@ def parts(settings: Settings) -> Parts:
         probing=Probing(runtime),
         results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
         disk=DiskReports(),
+        archive_problem=archive_problem,
     )
 
 

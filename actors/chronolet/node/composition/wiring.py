@@ -127,6 +127,8 @@ def _health(adapters: Parts, process: Process) -> Health:
         # A standby does not run pleg, so its relists are not checked.
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
+    if "keeper" in adapters.settings.actors:
+        health.add("archive", adapters.archive_problem.current, ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     return health
 

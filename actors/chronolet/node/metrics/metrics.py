@@ -19,6 +19,7 @@ from prometheus_client.registry import CollectorRegistry
 from chronolet.kernel.observer import Backlog, Outcome, Queue
 from chronolet.node.http.recent_spans import RecentSpans
 from chronolet.node.http.server import Query, Response
+from chronolet.node.metrics.archive import ArchiveMetrics
 from chronolet.node.metrics.devices import DeviceMetrics
 from chronolet.node.metrics.events import EventMetrics
 from chronolet.node.metrics.gc import GcMetrics
@@ -62,6 +63,7 @@ class Metrics(KernelMetrics):
         self.kube_events = EventMetrics(self.registry)
         self.collection = GcMetrics(self.registry)
         self.devices = DeviceMetrics(self.registry)
+        self.archive = ArchiveMetrics(self.registry)
         self._pods = PodMetrics(self.registry)
         self._worker_starts = WorkerStarts(self.registry)
         self.on_event: Callable[[Event], None] = lambda _: None
@@ -139,6 +141,7 @@ class Metrics(KernelMetrics):
             self.on_event(event)
             self._count(event)
             self.collection.count(event)
+            self.archive.count(event)
             self._pods.count(event)
             self.volumes.count(event)
             self._worker_starts.count(event)

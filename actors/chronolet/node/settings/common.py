@@ -20,6 +20,7 @@ from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import (
     Secret,
     SettingsError,
+    archive_place,
     folder,
     read_secret,
     redis_server,
@@ -40,6 +41,7 @@ EVERYWHERE = (
     Setting(**common_flags.REDIS._asdict(), parse=redis_server),
     Setting(**common_flags.REDIS_PASSWORD_FILE._asdict(), parse=secret_file),
     Setting(**common_flags.ROOT_DIR._asdict(), parse=folder),
+    Setting(**common_flags.ARCHIVE._asdict(), parse=archive_place),
     Setting(**common_flags.NODE._asdict(), parse=text),
 )
 """The settings that every command accepts."""

@@ -47,6 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_appendfsync: Literal["always", "everysec"] = "always"
     redis_maxmemory: int = 0
     """In MiB; 0 means a quarter of the machine's memory."""
+    archive: str = ""
+    """An absolute folder or the URL of a bucket; if empty, the folder `archive` in `root_dir`."""
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
     pod_manifest_path: str = ""

@@ -219,6 +219,22 @@ def folder(what: str, value: Any) -> Path:
     return Path(text(what, value)).expanduser().absolute()
 
 
+def archive_place(what: str, value: Any) -> str:
+    """Parse a folder, which is made absolute, or the URL of a bucket, `s3://BUCKET` or `s3://BUCKET/PREFIX`."""
+    found = text(what, value)
+    scheme, mark, rest = found.partition("://")
+    if not mark:
+        return str(folder(what, found))
+    parts = urlsplit(found)
+    bare = not (parts.query or parts.fragment or "@" in rest or ":" in parts.netloc)
+    if scheme != "s3" or not parts.netloc or not bare:
+        raise SettingsError(
+            f"{what}: found {scheme}://..., expected a folder or s3://BUCKET/PREFIX; the endpoint, the region and the"
+            " credentials are those of the AWS_* environment variables"
+        )
+    return found
+
+
 def folders(what: str, value: Any) -> tuple[Path, ...]:
     """Parse comma-separated paths, or a list of paths, as `folder` does. The list may be empty."""
     found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
