@@ -42,6 +42,7 @@ COMMANDS = {
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),
+    "archive": Listed("archive.command", "Verify or repair the archived part of the node's log."),
     "checkpoint": Listed(
         "history.checkpoint",
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",

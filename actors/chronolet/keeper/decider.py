@@ -125,7 +125,7 @@ def _job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequen
             assert_never(result)
 
 
-def evolve(state: State, event: Event) -> State:
+def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one line for each event
     """See `Decider.evolve`."""
     match event:
         case keeper.ArchiveRequested():

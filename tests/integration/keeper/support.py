@@ -71,6 +71,7 @@ class Desk:
         self.store = RedisStore(url, NODE)
         self.store.check()
         self.folder = folder
+        self.url = url
         self.written: list[Entry] = []
         self.tokens: dict[Shard, str] = {}
         self.now = time.time_ns() // 1_000_000
