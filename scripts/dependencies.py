@@ -21,6 +21,7 @@ USES = {
     "runtime": "runtime",
     "embedded": "extra `embedded`",
     "otel": "extra `otel`",
+    "s3": "extra `s3`",
     "build": "build",
     "dev": "development",
     "docs": "extra `docs`",

@@ -52,6 +52,7 @@ def named_pythons() -> list[str]:
         ("runtime", PROJECT["dependencies"]),
         ("dev", [*PROJECT["dependencies"], *EXTRAS["dev"]]),
         ("embedded", EXTRAS["embedded"]),
+        ("s3", EXTRAS["s3"]),
         ("docs", EXTRAS["docs"]),
         ("build", PYPROJECT["build-system"]["requires"]),
     ],
@@ -78,6 +79,7 @@ def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
         "embedded.txt",
         "otel.txt",
         "runtime.txt",
+        "s3.txt",
     ]
     for path in FILES:
         text = path.read_text()

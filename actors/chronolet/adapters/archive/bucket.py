@@ -19,6 +19,7 @@ _RETRY_SECONDS = 20
 _RETRIES = 3
 _CHUNK = 64 * 1024
 _SOME = 5
+_REPLY_CHARACTERS = 400
 
 
 class BucketStorage:
@@ -95,7 +96,7 @@ class BucketStorage:
 
     def fail(self, what: str, name: str, error: Exception) -> NoReturn:
         """Raise an OSError that says what could not be done, where, and what the service replied."""
-        reply = " ".join(str(error).split())
+        reply = " ".join(str(error).partition("\n\nDebug source")[0].split())[:_REPLY_CHARACTERS]
         raise OSError(f"{self.place(name)}: cannot {what}: {reply}") from error
 
 
@@ -138,5 +139,5 @@ def _client() -> Any:
 def _errors() -> tuple[type[Exception], ...]:
     from obstore.exceptions import BaseError  # noqa: PLC0415 - see _client
 
-    # A setting that the client refuses, such as an endpoint that is not a URL, is a ValueError.
-    return (BaseError, ValueError)
+    # An absent object or bucket is a FileNotFoundError; a setting that the client refuses is a ValueError.
+    return (BaseError, FileNotFoundError, ValueError)
