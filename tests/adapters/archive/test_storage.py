@@ -99,9 +99,7 @@ def test_a_bucket_that_does_not_exist_is_named(bucket: str, tmp_path: Path) -> N
         storage.names()
 
 
-def test_a_service_that_is_down_is_an_error_until_it_is_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_is_down_is_an_error_until_it_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = Service(tmp_path)
     for name, value in running.environment.items():
         monkeypatch.setenv(name, value)

@@ -61,14 +61,14 @@ def test_a_log_is_archived_to_a_bucket_and_read_from_any_machine(here: Place, bu
     # A file is gone from the bucket: the agent reports it, and archiving goes on.
     newest = archive.current().files()[-1]
     archive.current().storage.set_aside(newest.name)
-    here.wait_until(lambda: "[-]archive failed: " in agent.get("/readyz")[1], "the report")
-    assert "chronolet archive repair" in agent.get("/readyz")[1]
+    here.wait_until(lambda: "[-]archive failed: " in agent.get("/readyz?verbose")[1], "the report")
+    assert "chronolet archive repair" in agent.get("/readyz?verbose")[1]
     assert "chronolet_archive_problem 1.0" in agent.get("/metrics")[1]
     write_until(lambda: len([one for one in archive.current().files() if one.first > newest.last]) > 1, "more files")
     assert newest.last > store.archived()[1]
     repaired = cli(here, tmp_path, bucket, "archive", "repair")
     assert (repaired.returncode, newest.name in repaired.stdout) == (0, True), repaired
-    here.wait_until(lambda: "[+]archive ok" in agent.get("/readyz")[1], "the end of the report")
+    here.wait_until(lambda: "[+]archive ok" in agent.get("/readyz?verbose")[1], "the end of the report")
     assert "chronolet_archive_problem 0.0" in agent.get("/metrics")[1]
     write_until(lambda: store.archived()[1] > newest.last, "a trim of the repaired part")
     # Another machine, with a state folder of its own, reads the whole history.
