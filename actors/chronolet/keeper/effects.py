@@ -22,6 +22,7 @@ from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import time_of
 
 MEASURE_SECONDS = 60.0
 KEEPER = Shard("keeper")
@@ -75,7 +76,7 @@ class Keeping(Struct, frozen=True):
         return signals.LogMeasured(
             last=str(self.store.last()),
             archived=str(archived),
-            begun_at=first[0].position.milliseconds if first else now,
+            begun_at=time_of(first[0]) if first else now,
             needed={str(shard): str(self._needed(shard, head)) for shard, head in heads.items()},
             unowned={str(shard): now - since for shard, since in unowned.items() if since is not None},
             incomplete=patrol.visit(self.archive(), archived),

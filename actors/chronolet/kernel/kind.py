@@ -13,7 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet.kernel.effects.pace import Pace
-from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
+from chronolet_schemas.envelope import Command, Event, Message, Signal
+from chronolet_schemas.times import Stamp
 
 __all__ = [
     "Batcher",
@@ -118,8 +119,8 @@ class EventDriven:
 EventRoute = Callable[[Any], Sequence[str]]
 """A pure function that returns the keys of the entities that an event or command concerns."""
 
-Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
-"""A pure function that combines several events, given with their positions and oldest first, into one message."""
+Batcher = Callable[[Sequence[tuple[Stamp, Any]]], Message]
+"""A pure function that combines several events, given oldest first with their positions and times, into a message."""
 
 
 @dataclass(frozen=True, slots=True)

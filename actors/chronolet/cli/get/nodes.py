@@ -16,6 +16,7 @@ from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.node.http import api_node
+from chronolet_schemas.times import time_of
 
 Object = dict[str, Any]
 
@@ -52,7 +53,7 @@ def _created_at(node: Session) -> int:
         first = next(iter(node.entries()), None)
     except HistoryMissing:
         return 0
-    return first.position.milliseconds if first is not None else 0
+    return time_of(first) if first is not None else 0
 
 
 # -- table row ------------------------------------------------------------------------------------------------------

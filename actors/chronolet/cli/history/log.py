@@ -7,6 +7,7 @@ plain data, or as hexadecimal text.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import json
 import re
 from collections import deque
@@ -24,7 +25,7 @@ from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
-from chronolet_schemas import codec
+from chronolet_schemas import codec, times
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _BLOCK_MILLISECONDS = 5_000
@@ -61,7 +62,8 @@ def command(
     write = as_json if output else as_line
     with session(settings) as node:
         after = _begin(node, since, None if chosen.narrow else count)
-        wanted = _filtered(node.entries(after), chosen, cursor := _Cursor(after))
+        newer = _newer(node.entries(after), 0 if since is None else node.now() - _duration(since))
+        wanted = _filtered(newer, chosen, cursor := _Cursor(after))
         for entry in deque(wanted, maxlen=count) if count is not None else wanted:
             click.echo(write(entry))
         for entry in _following(node, cursor.position) if following else ():
@@ -107,6 +109,11 @@ def _filtered(entries: Iterator[Entry], chosen: Filter, cursor: _Cursor) -> Iter
             yield entry
 
 
+def _newer(entries: Iterator[Entry], milliseconds: int) -> Iterator[Entry]:
+    """Skip the entries from before this time at the beginning: positions may be ahead of the times of their entries."""
+    return itertools.dropwhile(lambda entry: times.time_of(entry) < milliseconds, entries)
+
+
 def _begin(node: Session, since: str | None, count: int | None) -> Position:
     starts = [START]
     if since is not None:
@@ -126,17 +133,20 @@ def _duration(text: str) -> int:
 def decoded(entry: Entry) -> Any:
     """Decode the entry's data, whichever release wrote it; return hexadecimal text if it is not msgpack."""
     try:
-        return msgpack.unpackb(entry.data, strict_map_key=False)
+        found = msgpack.unpackb(entry.data, strict_map_key=False)
     # TypeError: a map key in msgpack may have any type, such as a list.
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         return f"undecodable ({error}): {entry.data.hex()}"
+    if isinstance(found, dict):
+        found.pop(times.FIELD, None)  # shown as the entry's time
+    return found
 
 
 def as_json(entry: Entry) -> str:
     """Format the entry as one JSON object. Times in `data` are milliseconds since the epoch."""
     fields = {
         "position": str(entry.position),
-        "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
+        "time": ages.rfc3339(times.time_of(entry), fraction=True),
         "type": entry.type,
         "entity": entry.entity,
         "subject": entry.subject,
@@ -156,7 +166,7 @@ def _data(entry: Entry) -> Any:
 
 def as_line(entry: Entry) -> str:
     """Format the entry as text: time, number, entity, type, subject, cause, data."""
-    time = ages.rfc3339(entry.position.milliseconds, fraction=True)
+    time = ages.rfc3339(times.time_of(entry), fraction=True)
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
     words += [f"<-{_cause(entry.cause)}"] if entry.cause else []

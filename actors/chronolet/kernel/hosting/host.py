@@ -137,7 +137,7 @@ class Host(pykka.ThreadingActor):
         self._examined = True
         observer = self._services.shared.observer
         observer.shard_acquired(self.ledger.shard, self.ledger.states, self.handle.backlog)
-        self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
+        self._services.clock.advance_to_log(self.handle.log_time)
         if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
 

@@ -42,6 +42,8 @@ class Recovered(Struct):
     backlog: list[Input]
     read_to: Position
     careful: bool
+    log_time: int = 0
+    """When the newest entry was written, in milliseconds."""
     mail_to: Position = START
     """Position in the shard's mailbox up to which commands are in the backlog."""
     notes: list[Event] = field(default_factory=list)
@@ -62,7 +64,7 @@ class HostHandle:
         """`behind_entries`: see `Timing`."""
         self.shard = recovered.ledger.shard
         self.ledger = recovered.ledger
-        self.joined_at = recovered.read_to
+        self.log_time = recovered.log_time
         self.read_to = recovered.read_to
         self.mail_to = recovered.mail_to
         self.recovered = recovered

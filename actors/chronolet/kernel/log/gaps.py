@@ -1,7 +1,7 @@
 """Finds the parts of the log that should be in the archive and are not, from the names of its files.
 
 Input: the archive; the position up to which the log was archived. Output: `Gap`s. Next: the keeper's patrol, and
-`history.archive_report`.
+`history.archive_files.report`.
 """
 
 from __future__ import annotations

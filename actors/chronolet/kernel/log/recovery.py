@@ -23,6 +23,7 @@ from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot, Store, St
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import time_of
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -79,12 +80,12 @@ class Recovery:
             for shard, held in acquired.items()
         }
         start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
-        newest = start
+        newest, last = start, None
         unread = min(each.ledger.log_cursor for each in recovered.values())
         owners = _Owners(self._router, recovered)
         for entry in self._history(start):
             self.read += 1
-            newest = entry.position
+            newest, last = entry.position, entry
             each, key = owners[entry.entity]
             if each is not None and newest > each.snapshot_at:
                 self._fold(entry, each, key)
@@ -95,13 +96,20 @@ class Recovery:
             for shard, item in self._router.route(entry, recovered.keys()):
                 if newest > recovered[shard].ledger.log_cursor:
                     recovered[shard].backlog.append(item)
+        log_time = time_of(last) if last else self._time_of(newest)
         for each in recovered.values():
             each.read_to = newest
+            each.log_time = log_time
             self._open_mail(each)
             for note, letter in self._unreadable.get(f"shard/{each.ledger.shard}", {}).values():
                 each.notes.append(note)
                 each.dead.append(letter)
         return recovered
+
+    def _time_of(self, position: Position) -> int:
+        """Return when the entry at this position was written; that of the position if the entry was trimmed."""
+        found = self._store.read_log(Position(position.milliseconds, position.n - 1), 1) if position.n else ()
+        return time_of(found[0]) if found and found[0].position == position else position.milliseconds
 
     def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
         """Read all snapshots in one round trip. If any of them is unreadable, read each separately."""

@@ -60,6 +60,8 @@ class Input(NamedTuple):
     entity: str = ""
     data: bytes = b""
     undecodable: str = ""
+    time: int = 0
+    """When the log entry was written, in milliseconds; 0 if the message is not from the log."""
 
     def identity(self) -> str:
         """Return a key that is the same on each delivery of the message: its place in log or mailbox, or its

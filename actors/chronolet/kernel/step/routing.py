@@ -14,6 +14,7 @@ from chronolet.kernel.step.ledger import Input
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Entry, Event, Mail
 from chronolet_schemas.keys import Shard, shard_for, shards_of
+from chronolet_schemas.times import time_of
 
 M = TypeVar("M", Event, Command)
 
@@ -65,11 +66,13 @@ class Router:
         for kind, route in subscribers:
             keys, error = ((), unreadable) if event is None else _routed_to(route, event)
             # If decoding or routing fails, only the kind's first shard gets the entry, so that it is quarantined once.
+            time = time_of(entry)
             grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, keys)
             for shard, keys in grouped.items():
                 if shard in among:
                     at = entry.position
-                    yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
+                    item = Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error, time)
+                    yield shard, item
 
     def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
         """Route foreign data, which another program wrote to the log, to the kind that watches the clock. Its host

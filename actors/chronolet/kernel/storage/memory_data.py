@@ -20,6 +20,7 @@ from chronolet.kernel.storage.redis.replies import NEVER_OWNED
 from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot
 from chronolet_schemas.envelope import START, Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import AHEAD_MILLISECONDS, with_time
 
 
 def wall_milliseconds() -> int:
@@ -68,10 +69,13 @@ class MemoryServer:
 
     def append(self, *records: Record) -> Position:
         """Append entries to the log, all with the same time in milliseconds. Returns the position of the last one."""
-        milliseconds = max(self.clock(), self.last.milliseconds)
+        now = self.clock()
+        milliseconds = max(now, self.last.milliseconds)
+        ahead = milliseconds - now >= AHEAD_MILLISECONDS
         for record in records:
             self.last = Position(milliseconds, self.last.n + 1)
-            self.log.append(Entry(self.last, *record))
+            data = with_time(record.data, now) if ahead else record.data
+            self.log.append(Entry(self.last, *record._replace(data=data)))
         return self.last
 
     def holds(self, at: Position) -> bool:

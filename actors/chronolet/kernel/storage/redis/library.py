@@ -18,6 +18,7 @@ from chronolet.kernel.storage.store import StoreUnreachable
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_1": ("functions.lua",),
     "chronolet_2": ("functions_2.lua",),
+    "chronolet_steps_2": ("functions_steps.lua",),
     "chronolet_show": (
         "show/json.lua",
         "show/times.lua",
