@@ -167,7 +167,7 @@ def _idle(state: State, **changes: Any) -> State:
 def outstanding(state: State) -> Sequence[Effect]:
     """See `Decider.outstanding`."""
     standing: tuple[Effect, ...] = (
-        wanted.MeasureLog(subject="measure", intent="measure"),
+        wanted.MeasureLog(subject="measure", intent="measure", reported=state.incomplete),
         wanted.GuardDisk(subject="disk", intent="disk"),
     )
     if state.problem:

@@ -47,9 +47,9 @@ class Keeping(Struct, frozen=True):
     measure_seconds: float = MEASURE_SECONDS
     problem: ArchiveProblem = msgspec.field(default_factory=ArchiveProblem)
 
-    def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
+    def measure(self, effect: wanted.MeasureLog, context: EffectContext) -> None:
         """Measure the log immediately, and then every `measure_seconds`."""
-        patrol = Patrol()
+        patrol = Patrol(effect.reported)
         while not context.cancelled.is_set():
             try:
                 context.send(self._measured(patrol))

@@ -10,6 +10,9 @@ class MeasureLog(Effect, frozen=True, kw_only=True):
     LogMeasured.
     """
 
+    reported: str = ""
+    """What was last reported about existing archive files when the effect began."""
+
 
 class GuardDisk(Effect, frozen=True, kw_only=True):
     """Standing: forward reports of the disk guard of the agent's Redis; sends ReserveReleased, ReserveRestored."""

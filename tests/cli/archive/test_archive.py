@@ -12,6 +12,7 @@ import pytest
 
 from chronolet.cli.services import Services
 from chronolet.history.archive_files import repair as repairing
+from chronolet.history.archive_files.report import verify
 from chronolet.keeper import signals
 from chronolet.keeper.effects import KEEPER
 from chronolet.kernel.log.archive import Archive
@@ -168,10 +169,33 @@ def test_a_folder_that_cannot_be_written_is_an_error_for_each_file(opened: Desk)
     path = opened.files()[3]
     path.unlink()
     repair = repairing.Repair(Archive(ReadOnly(opened), NODE, "run-1"), opened.store)
-    from chronolet.history.archive_files.report import verify  # noqa: PLC0415 - this test alone needs it
-
     (outcome,) = repair.run(verify(opened.archive, opened.store))
     assert (outcome.error, outcome.written) == ("Read-only file system", ())
+
+
+def test_a_file_that_is_not_given_out_is_left_alone_even_if_losses_are_accepted(opened: Desk) -> None:
+    """A service that is down says nothing about its files."""
+    unreachable = Archive(Unreachable(opened), NODE, "run-1")
+    names = [path.name for path in opened.files()]
+    report = verify(unreachable, opened.store)
+    assert [(file.unreachable, file.problem) for file in report.files] == [(True, "not returned by the storage: no reply")] * 4
+    outcomes = list(repairing.Repair(unreachable, opened.store, accept_loss=True).run(report))
+    assert [outcome.error for outcome in outcomes] == ["left as it is: not returned by the storage: no reply"] * 4
+    assert [path.name for path in opened.files()] == names
+    assert opened.archive.accepted_losses() == []
+
+
+class Unreachable:
+    """A storage that lists its files, and does not give them out."""
+
+    def __init__(self, at_desk: Desk) -> None:
+        self._storage = at_desk.archive.storage
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+    def opened(self, name: str) -> object:
+        raise OSError("no reply")
 
 
 class ReadOnly:

@@ -229,6 +229,8 @@ def test_a_defect_of_existing_files_is_reported_when_it_changes() -> None:
     story.then_kube_events(("ArchiveIncomplete", "a is missing"))
     story.when(measured(1, incomplete="a is missing")).then_kube_events()
     story.when(measured(1, incomplete="a and b")).then_kube_events(("ArchiveIncomplete", "a and b"))
+    # A measurement that begins now, in another process, looks at these files first; a running one goes on.
+    assert (story.effects["measure"].reported, story.effects["measure"].intent) == ("a and b", "measure")
     (reason, _), *none = story.when(measured(1)).reasons_and_texts
     assert (reason, none, story.state.incomplete) == ("ArchiveComplete", [], "")
     story.when(measured(1)).then_kube_events()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,8 +76,28 @@ def test_a_damaged_file_is_found_in_turn_and_its_repair_too(at_desk: Desk) -> No
     found = [patrol.visit(at_desk.archive, archived) for _ in range(4)]
     problem = f"{path}: truncated: run `chronolet archive repair`"
     assert found == ["", problem, problem, problem]
+    # The next process rereads the file that was reported, although it is not the next in turn.
+    assert Patrol(problem).visit(at_desk.archive, archived) == problem
     path.write_bytes(content)
     assert patrol.visit(at_desk.archive, archived) == ""
+    assert Patrol(problem).visit(at_desk.archive, archived) == ""
+
+
+def test_a_read_only_folder_is_named_and_works_again_once_it_is_writable(at_desk: Desk) -> None:
+    folder = at_desk.archive.storage.place()
+    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        end, marked = at_desk.write(CHUNK), at_desk.store.archived()[0]
+        refused = at_desk.archive_upto(end)
+        assert isinstance(refused, signals.JobRefused)
+        assert f"Read-only file system: '{folder}/" in refused.error
+        assert at_desk.store.archived()[0] == marked
+        assert at_desk.history() == at_desk.written
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    assert isinstance(at_desk.archive_upto(end), signals.ArchiveDone)
+    assert at_desk.history() == at_desk.written
 
 
 def test_archiving_continues_beside_a_damaged_file(at_desk: Desk) -> None:
@@ -112,8 +134,6 @@ def test_the_folder_of_another_host_is_not_written_and_nothing_is_trimmed(
 
 
 def test_what_is_wrong_is_shown_while_the_effect_runs() -> None:
-    import threading  # noqa: PLC0415 - this test alone needs it
-
     problem, context = ArchiveProblem(), Context("token")
     effect = wanted.ReportProblem(subject="problem", intent="problem/x", problem="x")
     running = threading.Thread(target=problem.report, args=(effect, context))

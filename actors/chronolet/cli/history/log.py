@@ -7,7 +7,6 @@ plain data, or as hexadecimal text.
 from __future__ import annotations
 
 import fnmatch
-import itertools
 import json
 import re
 from collections import deque
@@ -110,8 +109,8 @@ def _filtered(entries: Iterator[Entry], chosen: Filter, cursor: _Cursor) -> Iter
 
 
 def _newer(entries: Iterator[Entry], milliseconds: int) -> Iterator[Entry]:
-    """Skip the entries from before this time at the beginning: positions may be ahead of the times of their entries."""
-    return itertools.dropwhile(lambda entry: times.time_of(entry) < milliseconds, entries)
+    """Skip the entries from before this time: positions may be ahead of the times of their entries."""
+    return (entry for entry in entries if times.time_of(entry) >= milliseconds)
 
 
 def _begin(node: Session, since: str | None, count: int | None) -> Position:

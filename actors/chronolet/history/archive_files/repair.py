@@ -64,6 +64,8 @@ class Repair:
             yield self._gap(gap, report.trimmed)
 
     def _file(self, file: FileReport, trimmed: Position) -> Outcome:
+        if file.unreachable:
+            return Outcome(file.part.name, error=f"left as it is: {file.problem}")
         wanted = Range(just_before(file.part.first), file.part.last)
         return self._restored(file.part.name, wanted, trimmed, damaged=file.part.name)
 

@@ -24,6 +24,8 @@ class FileReport(Struct, frozen=True):
     """How many entries can be read before the damage, or in all."""
     problem: str
     """The first damage, or how the file differs from the stream; empty if it is sound."""
+    unreachable: bool = False
+    """Whether the storage did not give the file out: that says nothing about its content."""
 
 
 class Report(Struct, frozen=True):
@@ -77,8 +79,10 @@ def _inspected(archive: Archive, store: Store, part: Part, trimmed: Position) ->
             count += 1
         if expected is not None:
             raise ArchiveDamaged(f"lacks {expected.position}, which the stream holds")  # noqa: TRY301
-    except (ArchiveDamaged, OSError) as error:
+    except (ArchiveDamaged, IsADirectoryError) as error:
         return FileReport(part, count, str(error).removeprefix(f"{archive.storage.place(part.name)}: "))
+    except OSError as error:
+        return FileReport(part, count, f"not returned by the storage: {error}", unreachable=True)
     return FileReport(part, count, "")
 
 

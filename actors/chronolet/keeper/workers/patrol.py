@@ -15,10 +15,13 @@ _NAMED = 3
 
 
 class Patrol:
-    """Remembers which file was read last and which were damaged. Not thread-safe."""
+    """Remembers which file was read last and which were damaged. Not thread-safe. `reported`: what was last reported;
+    the first visit rereads the files that it names, so that a restart of the process does not end the report.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, reported: str = "") -> None:
         self._last = ""
+        self._reported = reported
         self._damaged: dict[str, str] = {}
 
     def visit(self, archive: Archive, archived: Position) -> str:
@@ -36,7 +39,8 @@ class Patrol:
     def _read(self, archive: Archive) -> None:
         names = [part.name for part in archive.files()]
         following = [name for name in names if name > self._last] or names
-        due = {name for name in names if name in self._damaged} | set(following[:1])
+        due = {name for name in names if name in self._damaged or name in self._reported} | set(following[:1])
+        self._reported = ""
         self._last = following[0] if following else ""
         self._damaged = {name: problem for name in sorted(due) if (problem := _problem(archive, name))}
 
