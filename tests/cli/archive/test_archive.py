@@ -178,7 +178,9 @@ def test_a_file_that_is_not_given_out_is_left_alone_even_if_losses_are_accepted(
     unreachable = Archive(Unreachable(opened), NODE, "run-1")
     names = [path.name for path in opened.files()]
     report = verify(unreachable, opened.store)
-    assert [(file.unreachable, file.problem) for file in report.files] == [(True, "not returned by the storage: no reply")] * 4
+    assert [(file.unreachable, file.problem) for file in report.files] == [
+        (True, "not returned by the storage: no reply")
+    ] * 4
     outcomes = list(repairing.Repair(unreachable, opened.store, accept_loss=True).run(report))
     assert [outcome.error for outcome in outcomes] == ["left as it is: not returned by the storage: no reply"] * 4
     assert [path.name for path in opened.files()] == names

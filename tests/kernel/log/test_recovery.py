@@ -206,6 +206,32 @@ def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broke
     assert [recovered[shard].snapshot_at == START for shard in shards] == [shard.index == broken for shard in shards]
 
 
+@pytest.mark.parametrize("snapshot_covers_all", [False, True])
+def test_the_time_of_the_log_is_that_of_its_newest_entry_and_not_of_its_position(snapshot_covers_all: bool) -> None:
+    """The server's clock was an hour ahead once; a process without a stored time must not begin an hour ahead."""
+    clock = [5_000_000]
+    store = MemoryStore(MemoryServer(clock=lambda: clock[0]))
+    clock[0] += 3_600_000
+    store.begin("r", {"chore": 1}, STARTED)
+    clock[0] -= 3_600_000
+    answer = store.acquire(SHARD, "", "p", 1)
+    assert isinstance(answer, Acquired)
+    record = Record("chore.Closed@1", "tally/a", "", "tally#1", "", b"\x80")
+    start = answer.head.log_cursor
+    step = Step(SHARD, answer.head.token, 0, "s", 1, start, start, start, start, records=(record,))
+    assert isinstance(store.step(step), Committed)
+    assert store.last().milliseconds == 8_600_000
+    if snapshot_covers_all:
+        states = Ledger(chore.kind(), SHARD, "t", answer.head, 1).snapshot()
+        assert store.snapshot(SHARD, answer.head.token, Snapshot(store.last(), 1, states))
+        moved = Step(SHARD, answer.head.token, 1, "t", 1, start, store.last(), start, start, records=())
+        assert isinstance(store.step(moved), Committed)
+    recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 1}), store, store.scan)
+    head = store.heads([SHARD])[SHARD]
+    recovered = recovery.run({SHARD: (head.token, head)}, frozenset())[SHARD]
+    assert (recovered.log_time, recovery.read) == (5_000_000, 0 if snapshot_covers_all else 2)
+
+
 def test_an_unreadable_snapshot_is_ignored(rig: Rig) -> None:
     first = rig.process(chore.kind())
     rig.send(Assign(request=request(), key="a", standing="s"))
