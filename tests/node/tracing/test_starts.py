@@ -6,6 +6,7 @@ from chronolet.node.tracing import starts
 from chronolet.node.tracing.starts import Starts, Told
 from chronolet_schemas import manifests, podspec
 from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.times import Stamp
 from tests.deciders.pod.life import Life, manifest, running
 
 POD = "pod/default/web"
@@ -17,7 +18,9 @@ def told(life: Life) -> list[Event]:
 
 
 def fed(known: Starts, *events: Event, entity: str = POD, n: int = 1) -> list[tuple[str, list[Told]]]:
-    found = [known.take(Position(1000 + n + i, n + i), entity, event) for i, event in enumerate(events)]
+    found = [
+        known.take(Stamp(Position(1000 + n + i, n + i), 1000 + n + i), entity, event) for i, event in enumerate(events)
+    ]
     return [one for one in found if one is not None]
 
 

@@ -19,6 +19,7 @@ from chronolet.node.http.recent_spans import RecentSpans
 from chronolet.node.tracing.starts import Starts, Told
 from chronolet_schemas import codec, pod
 from chronolet_schemas.envelope import START, Event, Position
+from chronolet_schemas.times import stamp_of
 
 PAUSE_SECONDS = 0.2
 """The pause after each reading, because the events of a start come in quick succession. It also gives the last span of
@@ -100,7 +101,7 @@ class StartTraces:
                 event = codec.decode(entry.type, entry.data, Event)
             except codec.Undecodable:
                 continue
-            over = self._starts.take(entry.position, entry.entity, event)
+            over = self._starts.take(stamp_of(entry), entry.entity, event)
             if over is not None:
                 self._export(*over)
             if isinstance(event, pod.PodEnded):

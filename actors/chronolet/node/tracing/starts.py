@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from chronolet.history.start_steps import last_start
 from chronolet_schemas import manifests, pod, prober
-from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.times import Stamp
 
 MOST_EVENTS = 2_000
 """A start with more events, such as one whose image cannot be pulled for days, is not traced."""
 
-Told = tuple[Position, str, Event]
+Told = tuple[Stamp, str, Event]
 """An event with its position and its entity, such as `pod/default/web`."""
 
 
@@ -26,7 +27,7 @@ class Starts:
     def __len__(self) -> int:
         return len(self._events)
 
-    def take(self, position: Position, entity: str, event: Event) -> tuple[str, list[Told]] | None:
+    def take(self, stamp: Stamp, entity: str, event: Event) -> tuple[str, list[Told]] | None:
         """Process one entry. Returns the pod and the events of its start, if the start is over with this entry."""
         name = _pod_of(entity, event)
         if not name:
@@ -36,7 +37,7 @@ class Starts:
         known = self._events.get(name)
         if known is None:
             return None
-        known.append((position, entity, event))
+        known.append((stamp, entity, event))
         if isinstance(event, pod.PodEnded) or len(known) > MOST_EVENTS:
             del self._events[name]
             return None

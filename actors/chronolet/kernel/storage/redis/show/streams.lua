@@ -36,7 +36,12 @@ local function line_of(entry, more)
     used[name] = true
     count = count + 1
     line[2 * count - 1], line[2 * count] = name, value
-    if name == 'data' then line[2 * count] = unpacked(value) end
+    if name == 'data' then
+      local data = unpacked(value)
+      line[2 * count] = data
+      -- Positions may be ahead of the clock: such an entry has its time in its data (docs/adr/0042).
+      if type(data) == 'table' and type(data._time) == 'number' then line[4] = time_text(data._time) end
+    end
   end
   for i = 1, #(more or {}), 2 do
     count = count + 1
