@@ -21,6 +21,24 @@ class LogStarted(Event, frozen=True, kw_only=True):
 
 
 @registered
+class SiteRecorded(Event, frozen=True, kw_only=True):
+    """The node lives on this machine and this engine: only there may actors touch it.
+
+    Written once by the first process that hosts `pleg`, and again by each `chronolet node move`; then `former_...` name
+    the site that was given up (empty in the first record). The engine is identified by its id (empty if it has none)
+    and its root folder, because two engines of one machine may report the same id.
+    """
+
+    node: str
+    machine_id: str
+    engine_id: str
+    engine_root: str
+    former_machine_id: str = ""
+    former_engine_id: str = ""
+    former_engine_root: str = ""
+
+
+@registered
 class MessageDeadLettered(Event, frozen=True, kw_only=True):
     """A message failed three times, or an effect crashed the process three times; a copy was sent to the dead-letter
     stream.

@@ -75,6 +75,11 @@ class Keys(Struct, frozen=True):
     def kube_events(self) -> str:
         return f"{self.prefix}:kube_events"
 
+    @property
+    def refusals(self) -> str:
+        """The key of the hash in which processes publish which kinds they may not host, and why. It only informs."""
+        return f"{self.prefix}:refusals"
+
     def mailbox(self, shard: Shard) -> str:
         return f"{self.prefix}:mailbox:{shard}"
 

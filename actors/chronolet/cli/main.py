@@ -43,6 +43,9 @@ COMMANDS = {
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),
     "archive": Listed("archive.command", "Verify or repair the archived part of the node's log."),
+    "node": Listed(
+        "site.command", "Move the node to this machine and Docker Engine, in place of those that were replaced."
+    ),
     "checkpoint": Listed(
         "history.checkpoint",
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",

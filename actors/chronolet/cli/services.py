@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each command loads only what it uses
     from chronolet.history.entries import ArchiveReader
     from chronolet.history.state import ReadableKind
     from chronolet.kernel.kind import Kind
+    from chronolet.kernel.storage.redis.sites import RedisSites
     from chronolet.kernel.storage.store import Store
     from chronolet.node.settings.settings import Settings
     from chronolet.ports.kube_sinks import Kept
@@ -47,6 +48,16 @@ def redis_store(settings: Settings) -> Store:
 
     try:
         return RedisStore(settings.redis_url, settings.node)
+    except ValueError as error:
+        raise SettingsError(f"--redis: {error}") from error
+
+
+def redis_sites(settings: Settings) -> RedisSites:
+    """Return the record of the node's site in Redis. Raises SettingsError if the URL is invalid."""
+    from chronolet.kernel.storage.redis.sites import RedisSites  # noqa: PLC0415 - few commands need it
+
+    try:
+        return RedisSites(settings.redis_url, settings.node)
     except ValueError as error:
         raise SettingsError(f"--redis: {error}") from error
 
@@ -183,6 +194,7 @@ class Services(NamedTuple):
     """Factories for a command's dependencies."""
 
     store: Callable[[Settings], Store] = redis_store
+    sites: Callable[[Settings], RedisSites] = redis_sites
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
     images: Callable[[Settings], Images] = docker_images

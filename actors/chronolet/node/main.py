@@ -153,6 +153,7 @@ class _Services:
         self._node.parts.results.stop()
         if self._guard is not None:
             self._guard.stop()
+        self._node.sited.close()
         self._node.parts.runtime.close()
         self._node.parts.images.close()
         self._node.parts.store.close()

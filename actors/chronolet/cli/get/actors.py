@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import click
+
 from chronolet.cli.errors import not_found
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.storage.store import Head
+from chronolet.kernel.storage.store import Head, StoreBroken, StoreUnreachable
 from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
@@ -29,6 +31,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
     """Return the objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or one["name"] in query.names or one["kind"] in query.names]
+    _note_refusals(chosen)
     known = {one[field] for one in chosen for field in ("name", "kind")}
     missing = [not_found("actors", name) for name in query.names if name not in known]
     found = Found(
@@ -47,6 +50,7 @@ def of(node: Session) -> list[Object]:
     shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
     heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
     mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
+    refusals = _refusals(node, alive)
     counts, lags = dict.fromkeys(shards, 0), _lags(node, kinds, heads)
     for kind in kinds:
         for key in states[kind.name]:
@@ -54,8 +58,38 @@ def of(node: Session) -> list[Object]:
     return [
         _shard(node, shard, heads[shard], alive)
         | {"lag": lags[shard], "waiting": len(mail.get(shard, ())), "entities": counts[shard]}
+        | {"refusedBy": refusals.get(shard.kind, [])}
         for shard in shards
     ]
+
+
+def _refusals(node: Session, alive: Mapping[str, str]) -> Mapping[str, list[Object]]:
+    """Return for each kind the live processes that may not host it, with their reasons. They only inform."""
+    sites = node.services.sites(node.settings)
+    try:
+        found = sites.refusals()
+    except (StoreUnreachable, StoreBroken):
+        return {}
+    finally:
+        sites.close()
+    by_kind: dict[str, list[Object]] = {}
+    for process, refused in sorted(found.items()):
+        for kind in refused.kinds if process in alive else ():
+            by_kind.setdefault(kind, []).append({"process": process, "reason": refused.reason})
+    return by_kind
+
+
+def _note_refusals(shown: Sequence[Object]) -> None:
+    """Print a note for each process that may not host some of these kinds, after the command's output."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for one in shown:
+        for refusal in one["refusedBy"]:
+            named = kinds.setdefault((refusal["process"], refusal["reason"]), [])
+            if one["kind"] not in named:
+                named.append(one["kind"])
+    for (process, reason), named in kinds.items():
+        text = f"note: process {process} must not host {', '.join(named)}: {reason}"
+        click.get_current_context().call_on_close(lambda text=text: click.echo(text, err=True))
 
 
 def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:

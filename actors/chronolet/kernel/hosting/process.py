@@ -5,7 +5,8 @@ Input: kinds with their workers, a store, the lock folder. Output: a running `Pr
     checking -> leasing -> acquiring [-> adopting -> acquiring] -> recovering -> running -> retired
 
 In brackets: only in a process that adopts what is already running. A process without shards is in phase `standing by`
-(no free shard) or `without its history` (the shards' archive files are missing). After the server has lost data, the
+(no free shard), `refused` (it must not host some of its kinds, and hosts none of the others), or `without its history`
+(the shards' archive files are missing). After the server has lost data, the
 phase is `beginning`, then the process continues as above.
 """
 
@@ -31,6 +32,7 @@ from chronolet.kernel.hosting.adoption import Adopt
 from chronolet.kernel.hosting.host import Services
 from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.notices import HostFailed, LeaseRegained, Retire
+from chronolet.kernel.hosting.refusals import Refuses
 from chronolet.kernel.hosting.supervisor import Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.log_end import LogMemory
@@ -69,6 +71,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     observer: Observer = field(default_factory=Observer)
     adopt: Adopt | None = None
     """Called before the first shards of a log are acquired, to adopt what is already running."""
+    refuses: Refuses | None = None
+    """Returns the kinds that this process must not host now. If None, it may host all."""
     clock: Clock = field(default_factory=Clock)
     workers: int = 16
     lease_milliseconds: int = TTL_MILLISECONDS
@@ -188,6 +192,7 @@ class Process:
             phase=self._enter,
             memory=self._memory,
             adopt=setup.adopt,
+            refuses=setup.refuses,
         )
 
     def _begin(self) -> Router:

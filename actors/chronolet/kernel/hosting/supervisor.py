@@ -25,6 +25,7 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        ServerBack       free          the same, found after an outage
     hosted        Tick, Upkeep     free          the same, found by a regular check
     hosted        Retire           free          released on shutdown
+    hosted        Tick, Look       free          released, because this process must not host its kind (`refusals`)
     backing_off   BackOffOver      free
 """
 
@@ -55,6 +56,7 @@ from chronolet.kernel.hosting.notices import (
     Tick,
     Upkeep,
 )
+from chronolet.kernel.hosting.refusals import HostingRefusals, Refuses
 from chronolet.kernel.hosting.shard_recovery import ShardRecovery
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.log_end import LogMemory, log_loss
@@ -89,6 +91,7 @@ class SupervisorContext(NamedTuple):
     memory: LogMemory
     """Remembers the log's end."""
     adopt: Adopt | None = None
+    refuses: Refuses | None = None
 
 
 class Supervisor(pykka.ThreadingActor):
@@ -116,6 +119,7 @@ class Supervisor(pykka.ThreadingActor):
         )
         self._backing_off: set[Shard] = set()
         self._stands_by = False
+        self._shows_refusal = False
         self._retired = False
         self._last_versions: dict[Shard, int] = {}
         """The last version of each shard that this process knew before the server lost data."""
@@ -123,6 +127,7 @@ class Supervisor(pykka.ThreadingActor):
         self._logged = ""
         """The last error of the server that was logged."""
         self._adoption = AdoptionHook(context.adopt, context.phase)
+        self._refusals = HostingRefusals(context.refuses, self._store)
         self._router = context.router()
         self._run = self._store.run()
         self._lost = self._log_lost()
@@ -196,18 +201,40 @@ class Supervisor(pykka.ThreadingActor):
 
     # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
-        ours = {shard for kind in self._context.kinds for shard in self._router.shards_of(kind)}
+        refused = self._refusals.now(self._run)
+        self._hand_over(refused)
+        hostable = self._context.kinds.keys() - refused
+        ours = {shard for kind in hostable for shard in self._router.shards_of(kind)}
         missing = ours - self._hosted.keys() - self._backing_off
         if missing:
-            self._take(sorted(missing, key=str))
+            self._take(sorted(missing, key=str), adopts=not refused)
+        self._show_refusal(bool(refused and not self._hosted))
 
-    def _take(self, shards: Sequence[Shard]) -> None:
+    def _show_refusal(self, refused: bool) -> None:
+        """Show the phase `refused`; afterwards, let a process without shards stand by again."""
+        if refused:
+            self._context.phase("refused")
+        elif self._shows_refusal:
+            self._stands_by = False
+        self._shows_refusal = refused
+
+    def _hand_over(self, refused: Mapping[str, str]) -> None:
+        """Stop the hosts of refused kinds and release their shards."""
+        stopped = {shard: handle.ledger.token for shard, (handle, _) in self._hosted.items() if shard.kind in refused}
+        for shard in stopped:
+            self._hosted[shard][0].stopping.set()  # all before the first wait, as in `_retire`
+        for shard in stopped:
+            log.warning("shard handed over, its kind is refused here", shard=str(shard), reason=refused[shard.kind])
+            self._release(shard)
+        self._refusals.hand_over(stopped)
+
+    def _take(self, shards: Sequence[Shard], *, adopts: bool) -> None:
         if self._reload:
             return  # the next tick acquires them, once there is a reader again
         if self._store.run() != self._run:
             self._drop_all()  # the server was emptied: its shards have no log to continue
             return
-        if not self._adoption.attempt(self._router, self._run, self._lost):
+        if adopts and not self._adoption.attempt(self._router, self._run, self._lost):
             return  # the next tick retries
         claims = self._claims.take(shards)
         if claims:

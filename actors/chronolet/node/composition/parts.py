@@ -13,6 +13,7 @@ from msgspec import Struct
 from chronolet.adapters.archive.places import place
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.connection import Permit
 from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.adapters.machine.kernel_log import KernelLog
@@ -57,13 +58,15 @@ class Parts(Struct, frozen=True):
     archive_problem: ArchiveProblem
 
 
-def parts(settings: Settings) -> Parts:
-    """Build all adapters. Raises OSError if the state folder cannot be written, and SettingsError if the machine's
-    resources cannot be divided as configured.
+def parts(settings: Settings, permit: Permit) -> Parts:
+    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's.
+
+    Raises OSError if the state folder cannot be written, and SettingsError if the machine's resources cannot be divided
+    as configured.
     """
     running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
-    docker = DockerRuntime(settings.docker)
+    docker = DockerRuntime(settings.docker, permit=permit)
     runtime = MeasuredRuntime(docker, metrics, running)
     secrets = SecretFiles(settings.root_dir, settings.node)
     if "manifests" in settings.actors:
@@ -79,7 +82,7 @@ def parts(settings: Settings) -> Parts:
         running=running,
         runtime=runtime,
         relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold, running),
-        images=MeasuredImages(DockerImages(settings.docker), metrics),
+        images=MeasuredImages(DockerImages(settings.docker, permit=permit), metrics),
         specs=SpecFiles(settings.root_dir),
         secrets=secrets,
         host=host,

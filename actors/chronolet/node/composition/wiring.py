@@ -20,6 +20,7 @@ from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
 from chronolet.node.composition.kinds import SHARDS, kinds
 from chronolet.node.composition.parts import Parts, agent_version, parts
+from chronolet.node.composition.sites import Sited, sited
 from chronolet.node.health import Health
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.http.server import Show
@@ -41,6 +42,7 @@ class Node(Struct, frozen=True):
     parts: Parts
     health: Health
     process: Process
+    sited: Sited
     pages: Mapping[str, Show]
     """HTTP pages by path, except those for health and metrics."""
     stats: Stats | None
@@ -53,16 +55,20 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
     """Assemble the process, without starting anything or contacting any outside system. Raises OSError if the state
     folder cannot be written, and SettingsError if the machine's resources cannot be divided as configured.
     """
-    adapters = parts(settings)
+
+    def permit() -> None:
+        site.guard.permit()
 
     def run() -> str:
         return process.run
 
-    process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults(), tuning)
+    adapters = parts(settings, permit)
+    site = sited(settings, adapters.store, adapters.archive, lambda: process.id)
+    process = _process(adapters, kinds(adapters, tuning, run), site, faults or NoFaults(), tuning)
     adapters.metrics.watch(_ownership(process))
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
-    pages = _pages(adapters, stats)
-    return Node(settings, adapters, _health(adapters, process), process, pages, stats, _traces(adapters))
+    health, pages = _health(adapters, process, site), _pages(adapters, stats)
+    return Node(settings, adapters, health, process, site, pages, stats, _traces(adapters))
 
 
 def _traces(adapters: Parts) -> StartTraces | None:
@@ -91,7 +97,7 @@ def _ownership(process: Process) -> Ownership:
     )
 
 
-def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults, tuning: Tuning) -> Process:
+def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faults: Faults, tuning: Tuning) -> Process:
     settings, store, archive = adapters.settings, adapters.store, adapters.archive
     adoption = Adoption(
         store,
@@ -115,13 +121,14 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults, t
             faults=faults,
             observer=adapters.metrics,
             adopt=adoption.adopt if can_adopt(settings.actors) else None,
+            refuses=site.guard.refuses,
             lease_milliseconds=tuning.lease_milliseconds,
             timing=tuning.timing,
         )
     )
 
 
-def _health(adapters: Parts, process: Process) -> Health:
+def _health(adapters: Parts, process: Process, site: Sited) -> Health:
     health, relisted = Health(), adapters.relisted
     if "pleg" in adapters.settings.actors:
         # A standby does not run pleg, so its relists are not checked.
@@ -129,6 +136,8 @@ def _health(adapters: Parts, process: Process) -> Health:
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     if "keeper" in adapters.settings.actors:
         health.add("archive", adapters.archive_problem.current, ready_only=True)
+    if site.touching:
+        health.add("site", site.guard.reason, ready_only=True, remark=site.guard.remark)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     return health
 

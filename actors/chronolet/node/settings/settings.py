@@ -51,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """An absolute folder or the URL of a bucket; if empty, the folder `archive` in `root_dir`."""
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
+    machine_id_file: Path = Path("/etc/machine-id")
     pod_manifest_path: str = ""
     """The manifest folder or file to watch; empty if there is none."""
     file_check_frequency: int = 20_000

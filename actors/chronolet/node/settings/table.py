@@ -7,7 +7,7 @@ Source: cmd/kubelet/app/options and the KubeletConfiguration fields that the kub
 from __future__ import annotations
 
 from chronolet.node.settings.admission import ADMISSION_SETTINGS
-from chronolet.node.settings.common import DOCKER, EVERYWHERE
+from chronolet.node.settings.common import DOCKER, EVERYWHERE, MACHINE_ID_FILE
 from chronolet.node.settings.events import EVENT_SETTINGS
 from chronolet.node.settings.gc import GC_SETTINGS
 from chronolet.node.settings.http import HTTP_SETTINGS
@@ -59,6 +59,7 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="KINDS",
     ),
     DOCKER,
+    MACHINE_ID_FILE,
     Setting(
         "pod_manifest_path",
         "--pod-manifest-path",

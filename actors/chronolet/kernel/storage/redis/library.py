@@ -19,6 +19,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_1": ("functions.lua",),
     "chronolet_2": ("functions_2.lua",),
     "chronolet_steps_2": ("functions_steps.lua",),
+    "chronolet_site_1": ("functions_site.lua",),
     "chronolet_show": (
         "show/json.lua",
         "show/times.lua",
