@@ -29,7 +29,7 @@ from chronolet.ports.runtime.runtime import EngineIdentity, Refusal
 
 PERIOD_SECONDS = 2.0
 _SOON_SECONDS = 0.5
-"""Minimum time between two checks that refused calls to the engine cause."""
+"""Minimum time between two checks that refused calls to the same engine cause."""
 _OBJECTION_SECONDS = 10.0
 """How long an objection stands before it is examined again, which folds part of the log."""
 
@@ -55,6 +55,8 @@ class _Checked(NamedTuple):
     run: str
     verdict: Verdict
     site: Site | None
+    engine: EngineIdentity | None = None
+    """The engine that was found."""
 
 
 class _Objection(NamedTuple):
@@ -109,7 +111,7 @@ class SiteGuard:
         identity = self._sources.engine()
         if self._permits(identity):
             return
-        if time.monotonic() - self._checked_at >= _SOON_SECONDS:
+        if identity != self._checked.engine or time.monotonic() - self._checked_at >= _SOON_SECONDS:
             try:
                 self._check()
             except (StoreUnreachable, StoreBroken) as error:
@@ -173,7 +175,7 @@ class SiteGuard:
                 recorded, verdict = self._judged(here)
             except StoreBroken as error:
                 recorded, verdict = Recorded(run or self._checked.run, None), Verdict("refused", str(error))
-            self._checked = _Checked(recorded.run, verdict, recorded.site)
+            self._checked = _Checked(recorded.run, verdict, recorded.site, here.engine)
             self._checked_at = time.monotonic()
             elsewhere = recorded.site is not None and verdict.word == "refused" and not here.problem
             self._was_refused = self._was_refused or elsewhere
