@@ -192,6 +192,7 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
 
 def _run_process(node: Node) -> int:
     process = node.process
+    node.sited.look_ahead()
     process.start()
     process.wait()
     error = process.error

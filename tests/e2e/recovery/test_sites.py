@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from chronolet_schemas import kernel, pleg
-from tests.e2e.node import CommandResult, Node, shell
+from chronolet_schemas.keys import Keys
 from tests.e2e.node import pod as a_pod
+from tests.e2e.node import shell
+from tests.e2e.recovery.hosts import NAME, STAYS, Host, started_with
 from tests.support.docker.engine import PrivateDocker, private_docker
-from tests.support.ports import free_port
 from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import wait_until
-
-STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
-NAME = "sited"
-
-
-class Host:
-    """One machine with its own engine and its own machine id, and its agent of the shared node."""
-
-    def __init__(self, engine: PrivateDocker, server: PrivateRedis, root: Path, machine_id: str) -> None:
-        self.node = Node(engine, server.url, NAME, root)
-        self.machine_id = root / "machine-id"
-        self.machine_id.write_text(f"{machine_id}\n")
-        self.node.environ["CHRONOLET_MACHINE_ID_FILE"] = str(self.machine_id)
-        self.port = 0
-
-    def start(self) -> None:
-        self.port = free_port()
-        self.node.start(self.port)
-
-    def readiness(self) -> str:
-        """Return the page /readyz; empty while nothing is served."""
-        try:
-            return _page(self.port, "/readyz?verbose")
-        except OSError:
-            return ""
-
-    def wait_for_readiness(self, text: str) -> str:
-        wait_until(lambda: text in self.readiness(), f"{text!r} in /readyz; {self.node.log[-2000:]}", 60)
-        return self.readiness()
-
-    def move(self, *flags: str) -> CommandResult:
-        return self.node.chronolet("node", "move", *flags)
-
-
-def _page(port: int, path: str) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
 
 
 @pytest.fixture
@@ -68,8 +26,8 @@ def second_engine() -> Iterator[PrivateDocker]:
 def hosts(
     docker_engine: PrivateDocker, second_engine: PrivateDocker, redis_server: PrivateRedis
 ) -> Iterator[tuple[Host, Host]]:
-    one = Host(docker_engine, redis_server, redis_server.folder / "one", "1" * 32)
-    two = Host(second_engine, redis_server, redis_server.folder / "two", "2" * 32)
+    one = Host(docker_engine, redis_server.url, redis_server.folder / "one", "1" * 32)
+    two = Host(second_engine, redis_server.url, redis_server.folder / "two", "2" * 32)
     try:
         yield one, two
     finally:
@@ -120,3 +78,66 @@ def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Hos
     text = one.wait_for_readiness("[-]site failed")
     assert f"lives on machine {'2' * 32}" in text
     assert one.node.started_at("web") == before
+
+
+@pytest.mark.long
+def test_an_engine_that_is_replaced_under_a_running_agent_is_refused(
+    second_engine: PrivateDocker, redis_server: PrivateRedis
+) -> None:
+    """With another --data-root, dockerd has the same id and socket, and none of the containers. No container counts as
+    dead; once the former engine is back, the agent continues.
+    """
+    host = Host(second_engine, redis_server.url, redis_server.folder / "one", "1" * 32)
+    node, engine = host.node, second_engine
+    try:
+        host.start()
+        probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
+        node.write("p.yaml", a_pod("web", shell("app", STAYS, livenessProbe=probe)))
+        node.wait_until_running("web")
+        before, processes = node.started_at("web"), engine.processes()
+        engine.stop()
+        started_with(engine, engine.folder / "other")
+        text = host.wait_for_readiness("[-]site failed")
+        assert f"found engine {node.docker.info()['ID']} ({engine.data}) on that machine" in text
+        assert host.readiness().count("[+]pleg ok") == 1, "relists are not due here"
+        node.wait_for_log("its kind is refused here")
+        assert engine.processes() == processes
+
+        engine.stop()
+        started_with(engine, engine.folder)
+        assert "[+]site ok" in host.wait_for_readiness("[+]site ok")
+        node.journal.wait_for_event(pleg.StreamFollowed, first=False)
+        wait_until(lambda: node.started_at("web") == before, "the same containers under the former engine")
+        assert engine.processes() == processes
+        node.journal.catch_up()
+        assert not node.journal.events(pleg.ContainerDied)
+        assert node.restarts("web") == [0]
+        node.write("later.yaml", a_pod("later", shell("app", STAYS)))
+        node.wait_until_running("later")
+    finally:
+        node.close()
+
+
+@pytest.mark.long
+def test_the_log_of_an_older_release_belongs_to_the_engine_with_its_containers(
+    hosts: tuple[Host, Host], redis_server: PrivateRedis
+) -> None:
+    """An upgrade with a running pod: the other host does not claim the node, even if it is faster; nothing restarts."""
+    one, two = hosts
+    one.start()
+    one.node.write("p.yaml", a_pod("web", shell("app", STAYS)))
+    one.node.wait_until_running("web")
+    before = one.node.started_at("web")
+    one.node.stop()
+    redis_server.client().hdel(Keys(NAME).meta, "site")
+
+    two.start()
+    text = two.wait_for_readiness("[-]site failed")
+    assert "names 2 containers, and this engine has none of them" in text
+    one.start()
+    one.wait_for_readiness("[+]site ok")
+    two.wait_for_readiness(f"lives on machine {'1' * 32}")
+    one.node.journal.catch_up()
+    assert [event.machine_id for event in one.node.journal.events(kernel.SiteRecorded)] == ["1" * 32] * 2
+    assert one.node.started_at("web") == before
+    assert not one.node.journal.events(pleg.ContainerDied)

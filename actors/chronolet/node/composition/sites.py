@@ -5,6 +5,8 @@ Input: settings, the store, the archive. Output: `Sited`. Next: `wiring`.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,6 +20,7 @@ from chronolet.node.settings.table import Settings
 from chronolet.node.site import containers
 from chronolet.node.site.guard import SiteGuard, Sources
 from chronolet.node.site.judgement import touching
+from chronolet.ports.runtime.runtime import Refusal
 
 
 class Sited(NamedTuple):
@@ -28,6 +31,15 @@ class Sited(NamedTuple):
     identities: EngineIdentities
     unguarded: DockerRuntime
     """Lists the containers of an engine of which it is not known yet whether it is the node's."""
+
+    def look_ahead(self) -> None:
+        """Ask the engine who it is, on a thread: the answer takes as long as other parts of a start."""
+        if self.touching:
+            threading.Thread(target=self._ask, name="engine identity", daemon=True).start()
+
+    def _ask(self) -> None:
+        with contextlib.suppress(Refusal):  # the guard asks again
+            self.identities.now()
 
     def close(self) -> None:
         """Stop the guard and close its connections."""

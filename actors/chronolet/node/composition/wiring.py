@@ -131,9 +131,13 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faul
 def _health(adapters: Parts, process: Process, site: Sited) -> Health:
     health, relisted = Health(), adapters.relisted
     if "pleg" in adapters.settings.actors:
-        # A standby does not run pleg, so its relists are not checked.
-        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
-        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
+
+        def idle() -> bool:
+            """Whether this process does not run pleg, so that its relists are not checked."""
+            return process.phase == "standing by" or bool(site.guard.reason())
+
+        health.add("pleg", lambda: "" if idle() else relisted.stalled())
+        health.add("pleg", lambda: "" if idle() else relisted.unhealthy(), ready_only=True)
     if "keeper" in adapters.settings.actors:
         health.add("archive", adapters.archive_problem.current, ready_only=True)
     if site.touching:
