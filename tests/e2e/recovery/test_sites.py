@@ -13,7 +13,7 @@ from tests.e2e.node import shell
 from tests.e2e.recovery.hosts import NAME, STAYS, Host, started_with
 from tests.support.docker.engine import PrivateDocker, private_docker
 from tests.support.redis.server import PrivateRedis
-from tests.support.scratch import wait_until
+from tests.support.scratch import start_time, wait_until
 
 
 @pytest.fixture
@@ -94,21 +94,22 @@ def test_an_engine_that_is_replaced_under_a_running_agent_is_refused(
         probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
         node.write("p.yaml", a_pod("web", shell("app", STAYS, livenessProbe=probe)))
         node.wait_until_running("web")
-        before, processes = node.started_at("web"), engine.processes()
+        before = node.started_at("web")
+        lives = {pid: start_time(pid) for one in node.running("web").values() if (pid := one["State"]["Pid"])}
         engine.stop()
         started_with(engine, engine.folder / "other")
         text = host.wait_for_readiness("[-]site failed")
         assert f"found engine {node.docker.info()['ID']} ({engine.data}) on that machine" in text
         assert host.readiness().count("[+]pleg ok") == 1, "relists are not due here"
         node.wait_for_log("its kind is refused here")
-        assert engine.processes() == processes
+        assert lives == {pid: start_time(pid) for pid in lives}
 
         engine.stop()
         started_with(engine, engine.folder)
         assert "[+]site ok" in host.wait_for_readiness("[+]site ok")
         node.journal.wait_for_event(pleg.StreamFollowed, first=False)
         wait_until(lambda: node.started_at("web") == before, "the same containers under the former engine")
-        assert engine.processes() == processes
+        assert lives == {pid: start_time(pid) for pid in lives}
         node.journal.catch_up()
         assert not node.journal.events(pleg.ContainerDied)
         assert node.restarts("web") == [0]
