@@ -126,7 +126,7 @@ def test_an_engine_that_does_not_answer_is_refused(mover: Mover) -> None:
 
 def test_get_actors_names_who_is_refused_and_why(mover: Mover) -> None:
     mover.owner.store.renew("p2", "pod", 3_600_000)
-    for process in ("p2", "dead"):
+    for process in ("dead", "p2"):
         mover.sites.refuse(process, Refused(kinds=("pod", "qos"), reason="the node lives on machine m1"))
     result = mover.owner.run("get", "actors", "pod")
     assert result.status == 0

@@ -8,12 +8,17 @@ import pytest
 
 from chronolet_schemas import kernel, pleg
 from chronolet_schemas.keys import Keys
+from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.e2e.node import shell
 from tests.e2e.recovery.hosts import NAME, STAYS, Host, started_with
 from tests.support.docker.engine import PrivateDocker, private_docker
 from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import start_time, wait_until
+
+
+def phase_of(node: Node, pod: str) -> str:
+    status = node.journal.status(pod)
+    return status.phase if status is not None else ""
 
 
 @pytest.fixture
@@ -41,9 +46,9 @@ def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Hos
     """
     one, two = hosts
     one.start()
-    one.node.write("p.yaml", a_pod("web", shell("app", STAYS)))
-    two.node.write("p.yaml", a_pod("web", shell("app", STAYS)))
-    one.node.wait_until_running("web")
+    pods = (a_pod("web", shell("app", STAYS)), a_pod("once", shell("app", STAYS), restartPolicy="Never"))
+    assert one.node.chronolet("apply", "-f", one.node.write_unwatched("p.yaml", *pods)).status == 0
+    one.node.wait_until_running("web", "once")
     before = one.node.started_at("web")
     (recorded,) = one.node.journal.events(kernel.SiteRecorded)
     assert (recorded.machine_id, recorded.former_machine_id) == ("1" * 32, "")
@@ -54,8 +59,9 @@ def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Hos
     assert f"node {NAME} lives on machine {'1' * 32}" in text
     assert f"found machine {'2' * 32}" in text
     assert "chronolet node move" in text
-    assert two.move("--yes").status == 1
-    assert "is alive" in two.move("--yes").err
+    early = two.move("--yes")
+    assert early.status == 1
+    assert "is alive and hosts container_gc, devices, image_gc, keeper, pleg, pod, prober, qos" in early.err
 
     one.node.kill9()
     refused = two.move()
@@ -69,9 +75,14 @@ def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Hos
 
     moved = two.move("--yes")
     assert moved.status == 0, moved
-    assert "default/web" in moved.out
+    assert "pod default/web: 2 of its 2 containers are not in this engine; is started again here" in moved.out
+    assert "pod default/once: 2 of its 2 containers are not in this engine; fails, because" in moved.out
     wait_until(lambda: bool(two.node.running("web")), f"the pod on the second host; {two.node.log[-3000:]}", 60)
     assert "[+]site ok" in two.wait_for_readiness("[+]site ok")
+    one.node.journal.wait_for("a failed pod", lambda: phase_of(one.node, "default/once") == "Failed")
+    one.node.journal.wait_for("a restarted container", lambda: one.node.restarts("web") == [1])
+    one.node.wait_until_running("web")
+    assert two.node.running("once") == {}
     assert one.node.started_at("web") == before
 
     one.start()

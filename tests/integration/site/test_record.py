@@ -79,6 +79,11 @@ def test_refusals_are_published_and_withdrawn(log: Log, redis_server: PrivateRed
     log.sites.refuse("a", refused)
     redis_server.client().hset(Keys(NODE).refusals, "b", msgspec.json.encode([1]))
     assert log.sites.refusals() == {"a": refused}
+    log.store.renew("a", "", 60_000)
+    for process in ("dead", "c"):
+        log.sites.refuse(process, refused)
+    assert log.sites.refusals() == {"a": refused, "c": refused}, "the dead process and the damaged entry are gone"
+    log.sites.refuse("c", None)
     log.sites.refuse("a", None)
     assert log.sites.refusals() == {}
 

@@ -3,6 +3,7 @@
 import pytest
 
 from chronolet.kernel.storage.redis.sites import Site
+from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet.node.site.containers import objection
 from chronolet.node.site.judgement import Here, Verdict, judge, touching
 from chronolet.ports.runtime.runtime import EngineIdentity
@@ -57,6 +58,8 @@ def test_which_kinds_touch_the_node() -> None:
     assert touching(("manifests",), manifest_path="/etc/pods") == {"manifests"}
     assert touching(("manifests", "pod", "kube_events"), manifest_path="") == {"manifests", "pod"}
     every = ("pleg", "pod", "prober", "devices", "qos", "container_gc", "image_gc", "keeper")
+    elsewhere = set(ALL_ACTORS) - touching(ALL_ACTORS, manifest_path="/etc/pods")
+    assert elsewhere == {"kube_events"}, "does the new kind touch the node? Then name it in ALWAYS_TOUCH"
     assert touching((*every, "kube_events"), manifest_path="") == set(every)
 
 

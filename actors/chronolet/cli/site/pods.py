@@ -25,7 +25,13 @@ def outcomes(node: Session, runtime: Runtime) -> Iterator[str]:
         yield "the node has no pods"
     for key, state in pods.items():
         ids = {one for one, uid in owners.items() if uid == state.uid}
-        yield f"pod {key}: {_outcome(state, len(ids), len(ids & found))}"
+        yield f"pod {key}: {_outcome(state, len(ids), len(ids & found))}{_condition(state)}"
+
+
+def _condition(state: State) -> str:
+    """A pod of the manifest folder is deleted if the folder of the new machine lacks its file."""
+    path = state.source.removeprefix("file:")
+    return "" if path == state.source or state.termination is not None else f", if {path} has it here too"
 
 
 def _outcome(state: State, known: int, found: int) -> str:

@@ -110,7 +110,14 @@ def _shares(
         kills,
         observe=metrics.cgroup,
         on_version=metrics.cgroup_version.set,
-        system=lambda engine: system(host, engine, name=settings.node, machine=machine, version=version),
+        system=lambda engine: system(
+            host,
+            engine,
+            name=settings.node,
+            machine=machine,
+            version=version,
+            machine_id_file=str(settings.machine_id_file),
+        ),
     )
 
 

@@ -104,12 +104,17 @@ class RedisSites:
         return bool(reply[0] == b"OK")
 
     def refuse(self, process: str, refused: Refused | None) -> None:
-        """Publish why this process may not host some kinds; None: it may host all."""
+        """Publish why this process may not host some kinds; None: it may host all. Removes the refusals of processes
+        that have no lease.
+        """
         key = self._keys.refusals
         if refused is None:
             self._query("HDEL", key, process)
-        else:
-            self._query("HSET", key, process, msgspec.json.encode(refused))
+            return
+        self._query("HSET", key, process, msgspec.json.encode(refused))
+        others = [text(name) for name in self._query("HKEYS", key) if text(name) != process]
+        if dead := [one for one in others if not self._query("EXISTS", self._keys.alive(one))]:
+            self._query("HDEL", key, *dead)
 
     def refusals(self) -> Mapping[str, Refused]:
         """Return the published refusals by process. A process that was killed leaves its refusal here: compare with
