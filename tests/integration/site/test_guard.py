@@ -89,8 +89,9 @@ def test_a_moved_node_changes_both_verdicts(log: Log, machines: list[Machine]) -
 
 
 def test_an_engine_that_is_replaced_is_refused_at_the_next_call_and_accepted_when_it_returns(
-    log: Log, machines: list[Machine]
+    log: Log, machines: list[Machine], redis_server: PrivateRedis
 ) -> None:
+    """After its return, this is the node's own process again, which records the site of a new log."""
     one, _ = machines
     one.guard.refuses(RUN)
     former, one.engine = one.engine, EngineIdentity(id="E", root="/elsewhere")
@@ -101,6 +102,10 @@ def test_an_engine_that_is_replaced_is_refused_at_the_next_call_and_accepted_whe
     one.engine = former
     one.guard.permit()
     one.wait_for("")
+    redis_server.client().flushall()
+    log.begin("run2")
+    assert one.guard.refuses("run2") == {}
+    assert len(log.recorded()) == 1
 
 
 def test_an_engine_that_does_not_answer_is_waited_for(log: Log, machines: list[Machine]) -> None:
@@ -179,6 +184,7 @@ def test_a_damaged_record_refuses_and_an_outage_keeps_the_verdict(
     log: Log, machines: list[Machine], redis_server: PrivateRedis
 ) -> None:
     one, two = machines
+    redis_server.client().set(Keys(NODE).refusals, "a key of the wrong type only informs nobody")
     redis_server.client().hset(Keys(NODE).meta, "site", "garbage")
     assert "field site: found 'garbage'" in one.guard.refuses(RUN)["pod"]
     redis_server.client().hdel(Keys(NODE).meta, "site")

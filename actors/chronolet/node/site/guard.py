@@ -83,9 +83,11 @@ class SiteGuard:
         self._checking = threading.Lock()
         self._checked = _NEVER
         self._checked_at = float("-inf")
-        self._was_refused = False
+        self._lives_elsewhere = False
+        """Whether the last site that was read is another one. Outlasts the log."""
         self._objected = _Objection(None, float("-inf"), "")
-        self._published = False
+        self._published = ""
+        """The reason that is published; empty if none is."""
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._logged = ""
@@ -114,7 +116,7 @@ class SiteGuard:
         if identity != self._checked.engine or time.monotonic() - self._checked_at >= _SOON_SECONDS:
             try:
                 self._check()
-            except (StoreUnreachable, StoreBroken) as error:
+            except StoreUnreachable as error:
                 raise Refusal("unavailable", f"the node's engine is unknown: {error}") from error
             if self._permits(identity):
                 return
@@ -146,10 +148,7 @@ class SiteGuard:
         if self._thread is not None:
             self._thread.join()
         if self._published:
-            try:
-                self._sources.sites.refuse(self._sources.process(), None)
-            except (StoreUnreachable, StoreBroken) as error:
-                log.debug("refusal not withdrawn", error=str(error))
+            self._publish("")
         self._sources.sites.close()
 
     # -- checking --------------------------------------------------------------------------------------------------
@@ -162,8 +161,11 @@ class SiteGuard:
         while not self._stopping.wait(self._period):
             try:
                 self._check()
-            except (StoreUnreachable, StoreBroken) as error:
+            except StoreUnreachable as error:
                 log.debug("the recorded site cannot be read", error=str(error))
+            except Exception:
+                # The thread must go on: only its checks find out that the node was moved.
+                log.exception("the check of the node's site failed, retrying")
 
     def _check(self, run: str = "") -> None:
         """Look at everything once. If the store is unreachable, the last verdict stays. `run`: the log's run, if the
@@ -177,9 +179,9 @@ class SiteGuard:
                 recorded, verdict = Recorded(run or self._checked.run, None), Verdict("refused", str(error))
             self._checked = _Checked(recorded.run, verdict, recorded.site, here.engine)
             self._checked_at = time.monotonic()
-            elsewhere = recorded.site is not None and verdict.word == "refused" and not here.problem
-            self._was_refused = self._was_refused or elsewhere
-            self._report(verdict)
+            if recorded.site is not None and not here.problem:
+                self._lives_elsewhere = verdict.word == "refused"
+            self._report(verdict.reason)
 
     def _judged(self, here: Here) -> tuple[Recorded, Verdict]:
         recorded = self._sources.sites.recorded()
@@ -205,7 +207,7 @@ class SiteGuard:
 
     def _objection(self, here: Here) -> str:
         """Return why this process may not record its site; empty if it may."""
-        if self._was_refused:
+        if self._lives_elsewhere:
             # The log was lost. The node's own agent must record its site, not a process on another host.
             return (
                 f"this process was refused for node {self._node} before, and the node's new log names no site yet:"
@@ -223,15 +225,22 @@ class SiteGuard:
         except (Refusal, HistoryMissing) as error:
             return f"cannot tell whether node {self._node} lives here: {error}"
 
-    def _report(self, verdict: Verdict) -> None:
-        """Log and publish a change."""
-        reason = verdict.reason if verdict.word == "refused" else ""
-        if reason == self._logged:
-            return
-        if reason:
-            log.error("this process must not touch the node", kinds=sorted(self._touching), reason=reason)
-        else:
-            log.info("this process may touch the node", site=self.remark())
+    def _report(self, reason: str) -> None:
+        """Log and publish a change of the reason; empty: nothing is refused."""
+        if reason != self._logged:
+            self._logged = reason
+            if reason:
+                log.error("this process must not touch the node", kinds=sorted(self._touching), reason=reason)
+            else:
+                log.info("this process may touch the node", site=self.remark())
+        if reason != self._published:
+            self._publish(reason)
+
+    def _publish(self, reason: str) -> None:
         refused = Refused(kinds=tuple(sorted(self._touching)), reason=reason) if reason else None
-        self._sources.sites.refuse(self._sources.process(), refused)
-        self._logged, self._published = reason, bool(reason)
+        try:
+            self._sources.sites.refuse(self._sources.process(), refused)
+        except (StoreUnreachable, StoreBroken) as error:
+            log.debug("refusal not published, the next check retries", error=str(error))  # it only informs
+        else:
+            self._published = reason
