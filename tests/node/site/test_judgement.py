@@ -56,6 +56,8 @@ def test_a_site_needs_both_a_machine_and_an_engine() -> None:
 def test_which_kinds_touch_the_node() -> None:
     assert touching(("kube_events", "manifests"), manifest_path="") == frozenset()
     assert touching(("manifests",), manifest_path="/etc/pods") == {"manifests"}
+    assert touching(("keeper",), manifest_path="") == {"keeper"}
+    assert touching(("keeper",), manifest_path="", archive="s3://logs/nodes") == frozenset()
     assert touching(("manifests", "pod", "kube_events"), manifest_path="") == {"manifests", "pod"}
     every = ("pleg", "pod", "prober", "devices", "qos", "container_gc", "image_gc", "keeper")
     elsewhere = set(ALL_ACTORS) - touching(ALL_ACTORS, manifest_path="/etc/pods")

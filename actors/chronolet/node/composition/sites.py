@@ -51,7 +51,7 @@ class Sited(NamedTuple):
 def sited(settings: Settings, store: Store, archive: NodeArchive, process: Callable[[], str]) -> Sited:
     """Build the guard. `process` returns this process's id."""
     node, identities, unguarded = settings.node, EngineIdentities(settings.docker), DockerRuntime(settings.docker)
-    guarded = touching(settings.actors, manifest_path=settings.pod_manifest_path)
+    guarded = touching(settings.actors, manifest_path=settings.pod_manifest_path, archive=settings.archive)
     sources = Sources(
         sites=RedisSites(settings.redis_url, node),
         machine_id=lambda: read_machine_id(settings.machine_id_file),

@@ -64,13 +64,13 @@ def judge(node: str, here: Here, recorded: Site | None) -> Verdict:
     )
 
 
-def touching(actors: Collection[str], *, manifest_path: str) -> frozenset[str]:
+def touching(actors: Collection[str], *, manifest_path: str, archive: str = "") -> frozenset[str]:
     """Return those of these kinds that touch the node's machine or engine.
 
     `manifests` reads a folder of the machine, or keeps Secrets for the `pod` actors of its own process. `keeper` writes
-    the archive into a folder of the machine.
+    the archive into a folder of the machine, unless `archive` names another storage; that one belongs to the log.
     """
-    found = set(actors) & (ALWAYS_TOUCH | {"keeper"})
+    found = set(actors) & (ALWAYS_TOUCH if archive else ALWAYS_TOUCH | {"keeper"})
     if "manifests" in actors and (manifest_path or "pod" in actors):
         found.add("manifests")
     return frozenset(found)
