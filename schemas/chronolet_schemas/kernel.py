@@ -110,6 +110,13 @@ class ShardTakenOver(Event, frozen=True, kw_only=True):
 
 
 @registered
+class ShardReleased(Event, frozen=True, kw_only=True):
+    """The shard's owner hands it over: this is its last step. `to`: the process that will take the shard."""
+
+    to: str
+
+
+@registered
 class HostRestarted(Event, frozen=True, kw_only=True):
     """A host failed; its supervisor restarted it, and it replayed the log."""
 

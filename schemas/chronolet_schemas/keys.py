@@ -95,5 +95,9 @@ class Keys(Struct, frozen=True):
     def snapshot(self, shard: Shard) -> str:
         return f"{self.prefix}:snapshot:{shard}"
 
+    def handover(self, shard: Shard) -> str:
+        """The key of the notes that the last owner of a moved shard left for the next one; it expires."""
+        return f"{self.prefix}:handover:{shard}"
+
     def alive(self, process: str) -> str:
         return f"{self.prefix}:alive:{process}"

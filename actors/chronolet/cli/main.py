@@ -46,6 +46,8 @@ COMMANDS = {
     "node": Listed(
         "site.command", "Move the node to this machine and Docker Engine, in place of those that were replaced."
     ),
+    "drain": Listed("processes.drain", "Hand over all shards of a process to the other processes of the node."),
+    "undrain": Listed("processes.undrain", "Let a drained process take its share of the shards again."),
     "checkpoint": Listed(
         "history.checkpoint",
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
-import time
 
 import structlog
 
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
+from chronolet.kernel.ownership.life_lock import NameTaken
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.node.agent_log import formats
 from chronolet.node.composition.collectors import uncollected
@@ -54,7 +55,7 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
         ).start()
         with _Services(node, tuning):
             return _run_process(node)
-    except (SettingsError, StoreUnreachable, StoreBroken) as error:
+    except (SettingsError, StoreUnreachable, StoreBroken, NameTaken) as error:
         log.error("cannot run", error=str(error))
         return 1
 
@@ -71,7 +72,7 @@ def limit_arenas() -> None:
 
 
 def _signals() -> int:
-    """Return the read end of a pipe that becomes readable on the first SIGTERM or SIGINT.
+    """Return the read end of a pipe that receives a byte with each SIGTERM or SIGINT.
 
     Python runs signal handlers only on the main thread, which may sleep indefinitely while another thread receives the
     signal. The write to the pipe happens immediately, on any thread.
@@ -95,15 +96,20 @@ def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
 
 
 def _stop_on_signal(signalled: int, node: Node, end_seconds: float) -> None:
-    """Stop the process when `signalled` becomes readable; exit after `end_seconds` even if a server hangs.
+    """Stop the process at the first signal. Exit at the second one, or if that takes `end_seconds` longer than handing
+    over the shards to other processes may take: a server may hang.
 
     An abrupt exit is safe: recovery handles it like a kill.
     """
     os.read(signalled, 1)
     log.info("stopping")
+    seconds = end_seconds + node.process.seconds_to_retire()
     node.process.stop_waiting()
-    time.sleep(end_seconds)
-    log.warning("stopped without a clean shutdown: something does not respond")
+    again, _, _ = select.select([signalled], [], [], seconds)
+    if again:
+        log.warning("stopped without a clean shutdown: a second signal came")
+    else:
+        log.warning("stopped without a clean shutdown: something does not respond")
     os._exit(0)
 
 
@@ -199,7 +205,7 @@ def _run_process(node: Node) -> int:
     if error is None:
         return 0
     # An expected error explains itself in one line; any other error is a defect and needs its traceback.
-    expected = isinstance(error, StoreUnreachable | StoreBroken)
+    expected = isinstance(error, StoreUnreachable | StoreBroken | NameTaken)
     log.error("process failed", error=str(error), exc_info=None if expected else error)
     return 1
 

@@ -32,7 +32,7 @@ def server() -> Iterator[PrivateRedis]:
 
 
 class TwoProbers:
-    """A node whose pod is probed by the process `one`, while `two` is on standby."""
+    """A node whose pod is probed by the process `one`, while `two` is on standby because it is drained."""
 
     def __init__(self, node: Node, server: PrivateRedis) -> None:
         self.node = node
@@ -44,7 +44,8 @@ class TwoProbers:
         node.write("p.yaml", with_period(200, a_pod("probed", shell("app", STAYS, livenessProbe=probe))))
         node.journal.wait_for_event(prober.ProbeFailed, pod="default/probed", consecutive=1)
         self.two = node.start_other("two", "prober")
-        wait_until(lambda: "standing by" in node.log_of_other("two"), "the second process on standby")
+        node.put_on_standby("two")
+        wait_until(lambda: node.stands_by("two", "one"), "the second process on standby")
 
     def owners(self, kind: str = "prober") -> set[str]:
         """Return the processes that own the kind's shards."""
@@ -83,6 +84,7 @@ def test_only_a_counter_that_stands_still_proves_a_death(docker_engine: PrivateD
         found.one.send_signal(signal.SIGSTOP)
         wait_until(lambda: owner not in found.owners(), "the takeover from the stopped owner")
         found.wait_for_probes(PROBES_IN_LEASE)
+        node.put_on_standby("one", instead_of="two")
         found.one.send_signal(signal.SIGCONT)
         wait_until(lambda: "shard was taken over" in node.log_of_other("one"), "the former owner to learn of its loss")
         found.wait_for_probes(PROBES_IN_LEASE)

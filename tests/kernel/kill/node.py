@@ -81,6 +81,38 @@ class Node:
         os.kill(pid, signal.SIGCONT)
         self.done["stops"] += 1
 
+    def drain_worker(self) -> None:
+        """Drain a process until it owns nothing, and let it take its share again."""
+        process = self._wait_for_owner()
+        self.store.drain(process, drains=True)
+        scratch.wait_until(lambda: process not in self.owners(), f"the drain of {process}")
+        self.store.drain(process, drains=False)
+        scratch.wait_until(lambda: process in self.owners(), f"the share of {process}")
+        self.done["drains"] += 1
+
+    def replace_worker(self) -> None:
+        """End a worker with SIGTERM, which hands over its shards, and start another in its place."""
+        pid = self._victim()
+        self.farm.live.remove(pid)
+        os.kill(pid, signal.SIGTERM)
+        scratch.wait_until(lambda: scratch.start_time(pid) is None, f"the end of {pid}")
+        self.done["replaced workers"] += 1
+        self.start_worker()
+
+    def moves(self) -> int:
+        """Return how often a shard was handed over."""
+        return sum(head.moves for head in self.store.heads(ALL_SHARDS).values())
+
+    def _wait_for_owner(self) -> str:
+        """Return a process that owns a shard and was not killed, once at least two of those own shards."""
+
+        def owners() -> list[str]:
+            pids = {process: int(info.rpartition(" ")[2]) for process, info in self.store.alive().items()}
+            return sorted(one for one in self.owners() if pids.get(one) in self.farm.live)
+
+        scratch.wait_until(lambda: len(owners()) > 1, "two owners")
+        return random.choice(owners())
+
     def kill_server(self) -> None:
         """Kill redis-server with kill -9 and restart it with the data that it has kept on disk."""
         self.server.kill9()

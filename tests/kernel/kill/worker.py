@@ -122,7 +122,8 @@ def run(job: WorkerJob) -> None:
     signal.signal(signal.SIGTERM, lambda *_: process.retire())
     try:
         process.start()
-        process.wait()
+        while not process.wait(0.1):
+            pass  # Python runs the handler only on this thread, and the signal may have reached another one
         _raise(process.error)
     except BaseException:
         (folder / "errors" / str(os.getpid())).write_text(traceback.format_exc())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Decider
-from chronolet.kernel.hosting import supervisor
+from chronolet.kernel.hosting import hosted_shards
 from chronolet.kernel.hosting.host import Services
 from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.kind import Kind
@@ -302,13 +302,13 @@ def test_an_unreadable_entry_is_quarantined_with_an_event(rig: Rig) -> None:
 
 def test_hosts_are_started_by_precedence(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    start = supervisor.Host.start
+    start = hosted_shards.Host.start
 
     def recorded(handle: HostHandle, services: Services) -> Any:
         started.append(str(handle.shard))
         return start(handle, services)
 
-    monkeypatch.setattr(supervisor.Host, "start", recorded)
+    monkeypatch.setattr(hosted_shards.Host, "start", recorded)
     rig.set_shards("tally", 2)
     first = dataclasses.replace(tally.kind(2), precedence=0)
     last = dataclasses.replace(chore.kind(), precedence=9)

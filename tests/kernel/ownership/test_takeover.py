@@ -12,7 +12,7 @@ from chronolet.kernel.decider import Effect
 from chronolet.kernel.hosting import notices
 from chronolet.kernel.kind import EffectContext, Kind
 from chronolet.kernel.observer import Observer
-from chronolet.kernel.ownership.lease import LifeLock
+from chronolet.kernel.ownership.life_lock import LifeLock
 from chronolet.kernel.storage.store import Acquired, Beat, Committed, HistoryMissing, Snapshot, Step
 from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel, registry
@@ -204,10 +204,10 @@ def test_a_deleted_key_is_no_proof_of_death(rig: Rig) -> None:
     scratch.wait_until(lambda: second.phase == "standing by", "the second process on standby")
     line = rig.lines[-1]
     for _ in range(20):
-        looks = line.calls.count("renewals")
+        looks = line.calls.count("survey")
         with rig.server.changed:
             rig.server.leases.clear()
-        scratch.wait_until(lambda looks=looks: line.calls.count("renewals") > looks + 1, "two looks at the counters")
+        scratch.wait_until(lambda looks=looks: line.calls.count("survey") > looks + 1, "two looks at the counters")
     assert owner(rig) == first.id
     assert not rig.events(kernel.ShardTakenOver)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chronolet.kernel.ownership.watch import CounterWatch
+from chronolet.kernel.ownership.watch import KEPT_TIMES, CounterWatch
 
 TTL = 3.0
 STEP = 0.25
@@ -98,11 +98,23 @@ def test_the_time_of_a_reading_counts_for_the_owner() -> None:
     assert world.at - world.delay - first_reply >= TTL
 
 
-def test_processes_that_own_nothing_any_more_are_forgotten() -> None:
+def test_callers_that_ask_about_different_processes_share_a_watch() -> None:
+    """One asks about the owners of free shards, another one about all members. Each reading is one of all counters."""
     world = World()
     world.counters["q"] = "1"
     world.read("p", "q")
     for _ in range(int(TTL / STEP)):
+        world.at += STEP
+        world.read("q")
+    world.at += STEP
+    assert world.read("q") == {"p": "1", "q": "1"}
+
+
+def test_processes_that_no_caller_asks_about_are_forgotten() -> None:
+    world = World()
+    world.counters["q"] = "1"
+    world.read("p", "q")
+    for _ in range(int(KEPT_TIMES * TTL / STEP)):
         world.at += STEP
         world.read("q")
     world.at += STEP

@@ -16,14 +16,15 @@ from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.storage.store import Head, StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.members import Survey
+from chronolet.kernel.storage.store import Head, StoreBroken, StoreUnreachable, owner_of
 from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 Object = dict[str, Any]
 
-HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
+HEAD = ("NAME", "OWNER", "HOST", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "AGE", "MOVES", "SNAPSHOT")
 _PAGE = 10_001
 
 
@@ -49,6 +50,7 @@ def of(node: Session) -> list[Object]:
     states = node.state(*ALL_ACTORS).states
     shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
     heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
+    survey = node.store.survey(())
     mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
     refusals = _refusals(node, alive)
     counts, lags = dict.fromkeys(shards, 0), _lags(node, kinds, heads)
@@ -57,6 +59,7 @@ def of(node: Session) -> list[Object]:
             counts[shard_for(kind.name, kind.shards, key)] += 1
     return [
         _shard(node, shard, heads[shard], alive)
+        | _owner(heads[shard], survey)
         | {"lag": lags[shard], "waiting": len(mail.get(shard, ())), "entities": counts[shard]}
         | {"refusedBy": refusals.get(shard.kind, [])}
         for shard in shards
@@ -102,16 +105,26 @@ def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]
     return lags
 
 
+def _owner(head: Head, survey: Survey) -> Object:
+    """Return where the owner runs and whether it drains; `host` is empty if the owner is of an older release."""
+    owner = owner_of(head.token)
+    member = survey.members.get(owner)
+    return {"host": member.host if member is not None else "", "draining": owner in survey.drained}
+
+
 def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) -> Object:
     epoch, _, owner = head.token.partition(":")
     snapshot = node.store.read_snapshots([shard]).get(shard)
     return {
         "name": str(shard),
         "kind": shard.kind,
+        "shard": shard.index or 0,
         "owner": owner,
         "ownerAlive": owner in alive,
         "ownerInfo": alive.get(owner, ""),
         "epoch": int(epoch) if epoch.isdigit() else 0,
+        "ownedSince": head.acquired_at if owner else 0,
+        "moves": head.moves,
         "version": head.version,
         "logCursor": str(head.log_cursor),
         "snapshot": str(snapshot.position) if snapshot else "",
@@ -121,17 +134,28 @@ def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) ->
 
 def row(one: Object, now: int) -> list[str]:
     """Return the cells of one shard."""
-    owner = one["owner"] or "<none>"
     return [
         one["name"],
-        owner if one["ownerAlive"] or not one["owner"] else f"{owner} (dead)",
+        _owner_cell(one),
+        one["host"] or "<none>",
         str(one["epoch"]),
         str(one["version"]),
         str(one["lag"]),
         str(one["waiting"]),
         str(one["entities"]),
+        ages.ago(one["ownedSince"], now) if one["ownedSince"] else "<none>",
+        str(one["moves"]),
         _snapshot(one["snapshot"], now),
     ]
+
+
+def _owner_cell(one: Object) -> str:
+    owner = one["owner"]
+    if not owner:
+        return "<none>"
+    if not one["ownerAlive"]:
+        return f"{owner} (dead)"
+    return f"{owner} (draining)" if one["draining"] else str(owner)
 
 
 def _snapshot(position: str, now: int) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from chronolet.cli.errors import Failure
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import Session
-from chronolet.kernel.ownership.lease import TTL_MILLISECONDS, proven_dead
+from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
+from chronolet.kernel.ownership.life_lock import proven_dead
 from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.storage.store import owner_of
 from chronolet.node.settings.settings import ALL_ACTORS
@@ -29,7 +30,9 @@ def released(node: Session) -> Mapping[Shard, str]:
     """Return the tokens of all shards that touch the node, none of them of a living process. Raises Failure."""
     tokens = _tokens(node)
     owned = {owner for token in tokens.values() if (owner := owner_of(token))}
-    waiting = {owner for owner in owned if not proven_dead(node.settings.root_dir / "locks", owner)}
+    locks, members = node.settings.root_dir / "locks", node.store.survey(()).members
+    instances = {process: member.instance for process, member in members.items()}
+    waiting = {owner for owner in owned if not proven_dead(locks, owner, instances.get(owner, ""))}
     if not waiting:
         return tokens
     with progress("watching whether the former owner is alive"):

@@ -17,7 +17,7 @@ import structlog
 from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.kind import Effect, EffectFailed, EventDriven, Job
+from chronolet.kernel.kind import Begun, Effect, EffectFailed, EventDriven, Job, Report
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.timing import Timing
@@ -96,6 +96,7 @@ class Slot:
         job: Job | EventDriven,
         cause: str,
         standing: bool,
+        resume: str = "",
     ) -> None:
         self.kind = kind
         self.key = key
@@ -125,6 +126,10 @@ class Slot:
         self._started = 0.0
         self._sent_at = -shared.timing.progress_seconds
         self._stop: Callable[[], None] | None = None
+        self._finish: Callable[[Report], None] | None = None
+        self._resume = resume
+        self.note = ""
+        """What the effect has left for the same effect at the shard's next owner."""
         self._stopping = threading.Lock()
 
     # -- EffectContext -------------------------------------------------------------------------------------------
@@ -135,6 +140,10 @@ class Slot:
     @property
     def cause(self) -> str:
         return self._cause
+
+    @property
+    def resume(self) -> str:
+        return self._resume
 
     @property
     def token(self) -> str:
@@ -194,6 +203,24 @@ class Slot:
             # The subject's next effect must not wait for the turn of a cancelled one.
             self._shared.deliver(SlotFreed(self))
 
+    def finish(self) -> None:
+        """Let the effect end soon, because its shard moves to another process. A one-shot that is running goes on; one
+        that waits in its lane is withdrawn. A standing effect stops, if it can after the call that it is making.
+        """
+        if self._finish is not None:
+            self._finish(self._report)
+        elif self.standing:
+            self.cancel()
+        elif self._shared.lanes.withdraw(self):
+            self.cancelled.set()
+            self._shared.deliver(SlotFreed(self))
+
+    def _report(self, note: str, over: bool) -> None:
+        self.note = note
+        if over:
+            self.cancelled.set()
+            self._end("cancelled", None, "")
+
     def lapse(self) -> None:
         """Stop a standing effect because the lease lapsed, from any thread. The host starts it again after a pause."""
         self.lapsed = True
@@ -225,12 +252,12 @@ class Slot:
             self._end("cancelled", None, "")
             return
         try:
-            stop = job.begin(self.effect, self, self._failed)
+            begun = job.begin(self.effect, self, self._failed)
         except Exception as error:  # noqa: BLE001 - as for a worker
             self._failed(error)
             return
         with self._stopping:
-            self._stop = stop
+            self._stop, self._finish = begun if isinstance(begun, Begun) else (begun, None)
         if self.cancelled.is_set():  # by a lapse, while it began
             self._stop_event_driven()
 

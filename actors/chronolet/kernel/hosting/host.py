@@ -11,6 +11,7 @@ which replays the log. Next: `ledger` (builds a step), `shard_writer` (commits i
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -52,6 +53,8 @@ class Services(NamedTuple):
     new_id: Callable[[], str]
     failed: Callable[[HostHandle, BaseException], None]
     """Called once, on the host's thread, when a host fails."""
+    left: Callable[[HostHandle], None]
+    """Called once, on the host's thread, when a host has handed over its shard and waits to be stopped."""
 
 
 class Host(pykka.ThreadingActor):
@@ -79,7 +82,11 @@ class Host(pykka.ThreadingActor):
         )
         self._suspects = Suspects(recovered.attempts, self._writer.count_attempts, unclean=recovered.unclean)
         own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
-        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
+        self._runner = EffectRunner(
+            self.ledger.kind, own, self._suspects, self._retries.counting, recovered.effect_notes
+        )
+        self._leaves_until = 0.0
+        """When effects that have not finished are cut off, because the shard moves; 0 while it does not."""
         self._unclean = recovered.unclean
         self._recovered_attempts = bool(recovered.attempts)
         self._backlog = len(recovered.backlog)
@@ -109,8 +116,12 @@ class Host(pykka.ThreadingActor):
             return
         if not self._examined:
             self._examine_recovered()
+        if self.handle.moves_to and not self._leaves_until:
+            self._finish_effects()
         self._begin_if_caught_up()
         self._turn()
+        if self._leaves_until and (self._runner.is_idle() or time.monotonic() >= self._leaves_until):
+            self._leave()
 
     def on_stop(self) -> None:
         """Cancel effects and timers. From now on the host changes nothing outside itself."""
@@ -126,6 +137,23 @@ class Host(pykka.ThreadingActor):
         self.on_stop()
         if exception_value is not None:
             self._services.failed(self.handle, exception_value)
+
+    # -- moving to another process -------------------------------------------------------------------------------
+    def _finish_effects(self) -> None:
+        """Start nothing any more. Messages are still decided, because results of effects are among them."""
+        self._leaves_until = time.monotonic() + self._timing.handover_seconds
+        self._services.shared.timers.after(self._timing.handover_seconds, self.inbox.nudge)
+        self._runner.finish()
+
+    def _leave(self) -> None:
+        """Commit the last step, and report that the shard can be released."""
+        self._runner.cut_off()
+        self._notes = [*self._notes, kernel.ShardReleased(to=self.handle.moves_to)]
+        self._turn()
+        self.stopping.set()
+        # A host that moves on before its effects have begun passes on what it was left.
+        self.handle.left_notes = self._runner.notes if self._begun else self.handle.recovered.effect_notes
+        self._services.left(self.handle)
 
     def _wake(self) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # must not fail the reader, timer or worker that calls this

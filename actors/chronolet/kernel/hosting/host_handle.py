@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from chronolet.kernel.effects.runner import NoteKey
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
 from chronolet.kernel.hosting.inbox import Inbox
 from chronolet.kernel.observer import Backlog
@@ -53,6 +54,8 @@ class Recovered(Struct):
     snapshot_at: Position = START
     unclean: bool = False
     """Whether the former owner ended without a handover."""
+    effect_notes: Mapping[NoteKey, str] = field(default_factory=dict)
+    """What the effects of the former owner have left, if it moved the shard to this process."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """Attempt counts from the shard's hash, by message identity or effect mark."""
 
@@ -73,6 +76,15 @@ class HostHandle:
         self.stopping = threading.Event()
         self.caught_up = threading.Event()
         """Set once the host has decided its recovered backlog, or has stopped and never will."""
+        self.moves_to = ""
+        """The process to which the host hands over its shard; empty while it keeps it."""
+        self.left_notes: Mapping[NoteKey, str] = {}
+        """What the effects have left for the next owner, once the host has left."""
+
+    def leave(self, to: str) -> None:
+        """Let the host hand over its shard to another process: let its effects finish, commit its last step, stop."""
+        self.moves_to = to
+        self.inbox.nudge()
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
         """Add messages that the reader has found in the log up to `read_to` and in the mailbox up to `mail_to`."""

@@ -2,7 +2,7 @@
 
 Input: kinds with their workers, a store, the lock folder. Output: a running `Process`. Next: `supervisor`.
 
-    checking -> leasing -> acquiring [-> adopting -> acquiring] -> recovering -> running -> retired
+    checking -> joining -> leasing -> acquiring [-> adopting -> acquiring] -> recovering -> running -> retired
 
 In brackets: only in a process that adopts what is already running. A process without shards is in phase `standing by`
 (no free shard), `refused` (it must not host some of its kinds, and hosts none of the others), or `without its history`
@@ -31,7 +31,7 @@ from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.hosting.adoption import Adopt
 from chronolet.kernel.hosting.host import Services
 from chronolet.kernel.hosting.host_handle import HostHandle
-from chronolet.kernel.hosting.notices import HostFailed, LeaseRegained, Retire
+from chronolet.kernel.hosting.notices import HostFailed, HostLeft, LeaseRegained, Retire
 from chronolet.kernel.hosting.refusals import Refuses
 from chronolet.kernel.hosting.supervisor import Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
@@ -39,7 +39,11 @@ from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.recovery import History
 from chronolet.kernel.observer import Observer
 from chronolet.kernel.ownership.claims import Claims
-from chronolet.kernel.ownership.lease import TTL_MILLISECONDS, Lease, LifeLock
+from chronolet.kernel.ownership.lease import TTL_MILLISECONDS, Lease
+from chronolet.kernel.ownership.life_lock import LifeLock
+from chronolet.kernel.ownership.membership import Membership
+from chronolet.kernel.ownership.sharing import Sharing
+from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
 from chronolet.kernel.timing import Timing
@@ -69,6 +73,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
     observer: Observer = field(default_factory=Observer)
+    name: str = ""
+    """The process's name, which stays the same when it is restarted. If empty, a unique one is generated."""
+    host: str = ""
+    """The name of the machine, for people."""
     adopt: Adopt | None = None
     """Called before the first shards of a log are acquired, to adopt what is already running."""
     refuses: Refuses | None = None
@@ -83,7 +91,8 @@ class Process:
     """One process that hosts some kinds of a node. Call `start`, then `wait`, then `retire`."""
 
     def __init__(self, setup: Setup) -> None:
-        self.id = str(uuid.uuid4())
+        instance = uuid.uuid4().hex
+        self.id = setup.name or str(uuid.uuid4())
         self.phase = "checking"
         self.run = ""
         """Run of the log that this process works on. It changes if the server is emptied and a new log begins."""
@@ -93,19 +102,36 @@ class Process:
         self._timers = Timers()
         info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
         self.lease = Lease(setup.store, self.id, info, self._timers, ttl_milliseconds=setup.lease_milliseconds)
-        self._claims = Claims(setup.store, self.id, setup.locks, lease_milliseconds=setup.lease_milliseconds)
-        self._lock = LifeLock(setup.locks, self.id) if setup.locks else None
+        watch = CounterWatch(setup.lease_milliseconds / 1000)
+        self._claims = Claims(setup.store, self.id, setup.locks, watch, lambda: self._sharing.instances)
+        self._lock = LifeLock(setup.locks, self.id, instance) if setup.locks else None
+        self._membership = Membership(
+            setup.store,
+            self.id,
+            instance=instance,
+            kinds=setup.kinds,
+            host=setup.host,
+            lock=self._lock,
+            lease_milliseconds=setup.lease_milliseconds,
+        )
+        self._sharing = Sharing(
+            setup.store, self._membership, setup.locks, watch=watch, lease_milliseconds=setup.lease_milliseconds
+        )
         self._memory = LogMemory(setup.node, setup.log_end, setup.clock.now)
         if time := self._memory.time():
             setup.clock.resume(time)
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
     def start(self) -> None:
-        """Check the server, acquire the lease and start the supervisor, which goes through the remaining phases.
+        """Check the server, join the node under the process's name, acquire the lease and start the supervisor, which
+        goes through the remaining phases.
 
-        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if the operator must act.
+        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if the operator must act,
+        and NameTaken if another process has the name.
         """
         self._retried(self._check)
+        self.phase = "joining"
+        self._retried(self._join)
         self.phase = "leasing"
         self._retried(lambda: self.lease.start(lambda: self._tell(LeaseRegained())))
         self.phase = "acquiring"
@@ -126,7 +152,9 @@ class Process:
         return self._claims.quarantined
 
     def retire(self) -> None:
-        """Stop cleanly: cancel effects and hand over the shards."""
+        """Stop cleanly. If other processes take part, hand over the shards to them, else cancel effects and release
+        the shards.
+        """
         if self._supervisor is not None:
             self._tell(Retire())
             self._supervisor.actor_stopped.wait()
@@ -140,12 +168,19 @@ class Process:
             self._lock.release()
         self._over.set()
 
+    def seconds_to_retire(self) -> float:
+        """Return how long handing over the shards may take on shutdown; 0 if no other process takes part."""
+        return 0.0 if self._sharing.alone else self._setup.timing.handover_seconds
+
     # -- inside --------------------------------------------------------------------------------------------------
     def _drop_lease(self) -> None:
         """Release the lease in place of the supervisor, which has not been started."""
         self.lease.stop()
         with contextlib.suppress(StoreUnreachable, StoreBroken):  # the lease then expires by itself
             self._setup.store.retire(self.id, ())
+
+    def _join(self) -> None:
+        self.lease.count_from(self._membership.join(self._over.wait))
 
     def _supervise(self) -> None:
         self._supervisor = Supervisor.start(self._context(), self._fatal)
@@ -181,13 +216,16 @@ class Process:
             timing=setup.timing,
             deliver=lambda _: None,
         )
-        services = Services(setup.store, setup.clock, shared, lambda: uuid.uuid4().hex, self._host_failed)
+        services = Services(
+            setup.store, setup.clock, shared, lambda: uuid.uuid4().hex, self._host_failed, self._host_left
+        )
         return SupervisorContext(
             kinds=setup.kinds,
             services=services,
             lease=self.lease,
             history=setup.history or setup.store.scan,
             claims=self._claims,
+            sharing=self._sharing,
             router=self._begin,
             phase=self._enter,
             memory=self._memory,
@@ -218,6 +256,9 @@ class Process:
 
     def _host_failed(self, handle: HostHandle, error: BaseException) -> None:
         self._tell(HostFailed(handle, error))
+
+    def _host_left(self, handle: HostHandle) -> None:
+        self._tell(HostLeft(handle))
 
     def _fatal(self, error: BaseException) -> None:
         self.error = error

@@ -24,8 +24,12 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        ServerBehind     free          its host found that the server has lost data: all shards are reloaded
     hosted        ServerBack       free          the same, found after an outage
     hosted        Tick, Upkeep     free          the same, found by a regular check
+    hosted        Tick, Look       leaving       another process should own it (`sharing`), or it was asked to drain
+    hosted        Retire           leaving       another process can host it
     hosted        Retire           free          released on shutdown
     hosted        Tick, Look       free          released, because this process must not host its kind (`refusals`)
+    leaving       HostLeft         free          released for the other process, which takes it
+    leaving       RetireNow        free          its effects have not finished in time
     backing_off   BackOffOver      free
 """
 
@@ -33,7 +37,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -42,36 +46,42 @@ import structlog
 
 from chronolet.kernel.hosting.adoption import Adopt, AdoptionHook
 from chronolet.kernel.hosting.failures import Failures
-from chronolet.kernel.hosting.host import Host, Services
-from chronolet.kernel.hosting.host_handle import HostHandle, Recovered
+from chronolet.kernel.hosting.handovers import Handovers
+from chronolet.kernel.hosting.host import Services
+from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.hosting.host_starts import HostStarts
+from chronolet.kernel.hosting.hosted_shards import HostedShards
+from chronolet.kernel.hosting.log_watch import LogWatch
 from chronolet.kernel.hosting.notices import (
     BackOffOver,
     HostFailed,
+    HostLeft,
     LeaseRegained,
     Look,
     Notice,
     ReaderFailed,
+    Release,
     Retire,
+    RetireNow,
     ServerBack,
     Tick,
     Upkeep,
 )
 from chronolet.kernel.hosting.refusals import HostingRefusals, Refuses
-from chronolet.kernel.hosting.shard_recovery import ShardRecovery
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.log.log_end import LogMemory, log_loss
-from chronolet.kernel.log.loss import is_behind, known, lacks_what_was_read
+from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.reader import Reader
 from chronolet.kernel.log.recovery import History
 from chronolet.kernel.ownership.claims import Claim, Claims
 from chronolet.kernel.ownership.lease import Lease
-from chronolet.kernel.ownership.waiting_mail import wait_for_other_processes, wait_until_decided, with_waiting_commands
+from chronolet.kernel.ownership.sharing import Plan, Sharing
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.step.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
-from chronolet_schemas import kernel
-from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
+
+_RELEASE_SECONDS = 0.25
+"""How long releasing the last shards may take on shutdown, after their effects had time to finish."""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -84,6 +94,7 @@ class SupervisorContext(NamedTuple):
     lease: Lease
     history: History
     claims: Claims
+    sharing: Sharing
     router: Callable[[], Router]
     """Begins the log if there is none, and returns a router with the shard counts fixed when the log began."""
     phase: Callable[[str], None]
@@ -104,35 +115,38 @@ class Supervisor(pykka.ThreadingActor):
         self._context = context
         self._fatal = fatal
         self._store = context.services.store
-        self._hosted: dict[Shard, tuple[HostHandle, pykka.ActorRef[Host]]] = {}
+        self._hosted = HostedShards(context.services, context.lease)
+        self._handovers = Handovers(self._store, self._hosted, self._stop_host)
         self._claims = context.claims
         self._timing = timing = context.services.shared.timing
         self._failures = Failures(timing)
-        self._recovery = ShardRecovery(
+        self._starts = HostStarts(
             context.kinds,
-            self._store,
+            context.services,
             context.history,
+            hosted=self._hosted,
             claims=self._claims,
             failures=self._failures,
-            observer=context.services.shared.observer,
             released=lambda shard: self._back_off(shard, timing.history_retry_seconds),
         )
         self._backing_off: set[Shard] = set()
         self._stands_by = False
         self._shows_refusal = False
+        self._awaits = False
+        self._plan: Plan | None = None
+        """What to take and to give, according to the last look at the other processes."""
+        self._leaving = False
+        """Whether the process hands over its shards to shut down."""
         self._retired = False
-        self._last_versions: dict[Shard, int] = {}
-        """The last version of each shard that this process knew before the server lost data."""
         self._reload = False
         self._logged = ""
         """The last error of the server that was logged."""
         self._adoption = AdoptionHook(context.adopt, context.phase)
         self._refusals = HostingRefusals(context.refuses, self._store)
         self._router = context.router()
-        self._run = self._store.run()
-        self._lost = self._log_lost()
-        self._unreported = self._lost
-        """The loss of the log, if a host still has to record it."""
+        self._log = LogWatch(self._store, self._claims, context.memory)
+        self._log.load()
+        self._starts.unreported = self._log.lost
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
@@ -150,9 +164,7 @@ class Supervisor(pykka.ThreadingActor):
         _traceback: TracebackType | None,
     ) -> None:
         """End the process, because its hosts must not run without a supervisor."""
-        for handle, ref in self._hosted.values():
-            handle.stopping.set()
-            ref.stop(block=False)
+        self._hosted.abandon()
         self._fatal(exception_value or RuntimeError("the supervisor failed"))
 
     def on_receive(self, message: Notice) -> None:
@@ -161,7 +173,8 @@ class Supervisor(pykka.ThreadingActor):
             return  # sent before the shutdown: handling it could take back shards that were just handed over
         try:
             self._handle(message)
-            self._logged = ""
+            if not isinstance(message, Look):  # most of them do not contact the server
+                self._logged = ""
         except (StoreUnreachable, StoreBroken) as error:
             if str(error) != self._logged:  # log an error once, however long it lasts
                 self._logged = str(error)
@@ -180,6 +193,8 @@ class Supervisor(pykka.ThreadingActor):
                 self._on_timer(message)
             case HostFailed():
                 self._failed(message.handle, message.error)
+            case HostLeft() | Release() | Retire() | RetireNow():
+                self._on_move(message)
             case BackOffOver():
                 self._backing_off.discard(message.shard)
                 self._take_free()  # not `_take` of this shard: a tick may have acquired it while the notice was delayed
@@ -194,20 +209,22 @@ class Supervisor(pykka.ThreadingActor):
                 self._context.lease.confirm(lapses)
             case ReaderFailed():
                 raise message.error
-            case Retire():
-                self._retire()
             case _:
                 assert_never(message)
 
     # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
-        refused = self._refusals.now(self._run)
+        refused = self._refusals.now(self._log.run)
         self._hand_over(refused)
         hostable = self._context.kinds.keys() - refused
         ours = {shard for kind in hostable for shard in self._router.shards_of(kind)}
-        missing = ours - self._hosted.keys() - self._backing_off
-        if missing:
+        missing = ours - set(self._hosted) - self._backing_off - self._handovers.unreleased.keys()
+        if self._plan is not None and self._plan.take is not None:
+            missing &= self._plan.take
+        if missing and not self._leaving:
             self._take(sorted(missing, key=str), adopts=not refused)
+        elif not refused:
+            self._stand_by()
         self._show_refusal(bool(refused and not self._hosted))
 
     def _show_refusal(self, refused: bool) -> None:
@@ -220,91 +237,93 @@ class Supervisor(pykka.ThreadingActor):
 
     def _hand_over(self, refused: Mapping[str, str]) -> None:
         """Stop the hosts of refused kinds and release their shards."""
-        stopped = {shard: handle.ledger.token for shard, (handle, _) in self._hosted.items() if shard.kind in refused}
-        for shard in stopped:
-            self._hosted[shard][0].stopping.set()  # all before the first wait, as in `_retire`
+        stopped = {one.shard: one for one in self._hosted.handles().values() if one.shard.kind in refused}
+        for handle in stopped.values():
+            handle.stopping.set()  # all before the first wait, as in `_retire`
         for shard in stopped:
             log.warning("shard handed over, its kind is refused here", shard=str(shard), reason=refused[shard.kind])
-            self._release(shard)
-        self._refusals.hand_over(stopped)
+            self._stop_host(shard)
+        self._refusals.hand_over({shard: handle.ledger.token for shard, handle in stopped.items()})
 
     def _take(self, shards: Sequence[Shard], *, adopts: bool) -> None:
         if self._reload:
             return  # the next tick acquires them, once there is a reader again
-        if self._store.run() != self._run:
+        if self._log.was_replaced():
             self._drop_all()  # the server was emptied: its shards have no log to continue
             return
-        if adopts and not self._adoption.attempt(self._router, self._run, self._lost):
+        if adopts and not self._adoption.attempt(self._router, self._log.run, self._log.lost):
             return  # the next tick retries
         claims = self._claims.take(shards)
         if claims:
-            self._prefetch({shard.kind for shard in claims})
             self._host(claims)
-        elif not (self._hosted or self._backing_off or self._stands_by):
+        else:
+            self._stand_by()
+
+    def _stand_by(self) -> None:
+        if not (self._hosted or self._backing_off or self._stands_by):
             self._stands_by = True
             self._context.phase("standing by")
             log.info("no free shard, standing by")
 
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._context.phase("recovering")
-        first = with_waiting_commands(self._store, claims)
-        self._start_hosts(first)
-        seconds = self._timing.mail_seconds
-        wait_until_decided([self._hosted[shard][0] for shard in first if shard in self._hosted], seconds)
-        wait_for_other_processes(self._store, self._router.of_other_kinds(), seconds)
-        self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
-        self._context.services.shared.observer.shards_owned(len(self._hosted))
+        self._starts.run(self._router, self._reader, claims)
         self._stands_by = False
         self._context.phase("running" if self._hosted else "without its history")
 
-    def _prefetch(self, kinds: Iterable[str]) -> None:
-        """Let the kinds prefetch external data now: it takes about as long as recovery, so both run at the same
-        time.
-        """
-        for name in kinds:
-            if (ahead := self._context.kinds[name].ahead) is not None:
-                ahead()
+    # -- sharing with other processes ----------------------------------------------------------------------------
+    def _on_move(self, message: HostLeft | Release | Retire | RetireNow) -> None:
+        match message:
+            case HostLeft():
+                if self._handovers.has_left(message.handle):
+                    self._tell(Release(message.handle))  # a notice of its own: it is repeated until the store replies
+            case Release():
+                self._release(message.handle)
+            case Retire():
+                self._leave()
+            case RetireNow():
+                self._retire()
 
-    def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
-        recovered_shards = self._recovery.run(self._router, claims)
-        for shard in sorted(recovered_shards, key=self._precedence):
-            recovered = recovered_shards[shard]
-            recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
-            recovered.unclean = claims[shard].former is not None
-            self._start_host(shard, recovered)
+    def _share(self) -> None:
+        """Look at the other processes, take what is ours, and hand over what is theirs."""
+        router = self._router
+        shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
+        kinds = self._context.kinds.keys() - self._refusals.now(self._log.run)
+        self._plan = plan = self._context.sharing.look(
+            shards, kinds=kinds, quarantined=self._claims.quarantined, leaving=self._leaving
+        )
+        if plan.run != self._log.run:
+            self._drop_all()
+            return
+        for shard in plan.elsewhere:
+            self._claims.lift_quarantine(shard)
+        self._take_free()
+        if self._context.lease.valid():
+            self._handovers.begin(plan)
+        if plan.awaited:
+            self._look_again()
 
-    def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
-        """Return the kernel events that the new host records first."""
-        had, found = self._last_versions.get(shard, 0), claim.head.version
-        tail_lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
-        log_lost = self._unreported if self._context.kinds[shard.kind].watches_clock else None
-        return [note for note in (claim.former, log_lost, tail_lost, self._failures.note(shard)) if note is not None]
+    def _look_again(self) -> None:
+        """Look soon, because another process is about to release a shard for this one."""
+        if not self._awaits:
+            self._awaits = True
+            self._context.services.shared.timers.after(self._timing.awaited_look_seconds, lambda: self._tell(Look()))
 
-    def _precedence(self, shard: Shard) -> tuple[int, str]:
-        return self._context.kinds[shard.kind].precedence, str(shard)
-
-    def _start_host(self, shard: Shard, recovered: Recovered) -> None:
-        handle = HostHandle(recovered, self._timing.behind_entries)
-        self._hosted[shard] = (handle, Host.start(handle, self._context.services))
-        self._share_tokens()
-        self._reader.attach(handle)
-        self._last_versions.pop(shard, None)
-        self._claims.lift_quarantine(shard)
-        self._failures.reported(shard)
-        if self._context.kinds[shard.kind].watches_clock:
-            self._unreported = None
+    def _release(self, handle: HostHandle) -> None:
+        self._handovers.release(handle)
+        if self._leaving and not self._handovers.in_progress():
+            self._retire()
 
     # -- losing shards -------------------------------------------------------------------------------------------
     def _failed(self, handle: HostHandle, error: BaseException) -> None:
-        hosted = self._hosted.get(handle.shard)
-        if hosted is None or hosted[0] is not handle:
+        if not self._hosted.is_current(handle):
             return  # this supervisor has already stopped it
-        self._release(handle.shard)
+        self._stop_host(handle.shard)
         if isinstance(error, ShardLost):
             log.warning("shard lost to another owner", shard=str(handle.shard), owner=error.token)
             self._context.services.shared.observer.shard_taken(handle.shard)
         elif isinstance(error, ServerBehind):
-            self._last_versions[handle.shard] = handle.ledger.version
+            self._starts.last_versions[handle.shard] = handle.ledger.version
             self._drop_all()
         else:
             self._restart_later(handle, error)
@@ -328,52 +347,37 @@ class Supervisor(pykka.ThreadingActor):
         self._backing_off.add(shard)
         self._context.services.shared.timers.after(seconds, lambda: self._tell(BackOffOver(shard)))
 
-    def _release(self, shard: Shard) -> None:
-        handle, ref = self._hosted.pop(shard)
-        handle.stopping.set()
-        self._share_tokens()
+    def _stop_host(self, shard: Shard) -> None:
         self._reader.detach(shard)
-        ref.stop(block=True)
-        observer = self._context.services.shared.observer
-        observer.shards_owned(len(self._hosted))
-        observer.shard_lost(shard, tuple(handle.ledger.states))
-
-    def _share_tokens(self) -> None:
-        """Show the lease which shards are hosted: its next renewal checks their owners."""
-        self._context.lease.tokens = {shard: handle.ledger.token for shard, (handle, _) in self._hosted.items()}
+        self._hosted.stop(shard)
 
     def _drop_taken_over(self) -> None:
         heads = self._claims.heads(list(self._hosted))  # an unreadable one is quarantined and omitted
-        for shard, (handle, _) in list(self._hosted.items()):
+        for shard, handle in self._hosted.handles().items():
             if shard not in heads:
-                self._release(shard)
+                self._stop_host(shard)
             elif (token := heads[shard].token) != handle.ledger.token:
                 log.warning(
                     "shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "nobody"
                 )
                 if token:
                     self._context.services.shared.observer.shard_taken(shard)
-                self._release(shard)
+                self._stop_host(shard)
 
     def _check_for_loss(self) -> None:
         """Check whether the server still has all data that it acknowledged; if not, reload everything."""
         if self._reload:
             return  # the loss is already known
-        handles = [handle for handle, _ in self._hosted.values()]
-        ours = known(handle.ledger for handle in handles)
-        behind = self._reader.found_loss or self._store.run() != self._run
-        behind = behind or lacks_what_was_read(self._store, self._reader.at, handles)
-        heads = self._claims.heads(list(ours))
-        if behind or any(is_behind(head, ours[shard]) for shard, head in heads.items()):
+        if self._log.lacks_data(self._hosted.handles().values(), self._reader):
             self._drop_all()
 
     def _drop_all(self) -> None:
         """Stop all hosts. The next tick reloads everything from the data that the server still has."""
         log.error("the server has lost part of the log, reloading everything")
-        self._remember(handle for handle, _ in self._hosted.values())
-        for shard, (handle, _) in list(self._hosted.items()):
-            self._last_versions[shard] = handle.ledger.version
-            self._release(shard)
+        self._log.remember(self._hosted.handles().values(), self._reader)
+        for shard, handle in self._hosted.handles().items():
+            self._starts.last_versions[shard] = handle.ledger.version
+            self._stop_host(shard)
         self._reader.stop()
         self._reload = True
         self._tell(Tick())
@@ -382,23 +386,11 @@ class Supervisor(pykka.ThreadingActor):
         self._context.phase("beginning")
         self._stands_by = False
         self._router = self._context.router()
-        self._run = self._store.run()
-        if (lost := self._log_lost()) is not None:
-            self._lost = self._unreported = lost
+        if self._log.load():
+            self._starts.unreported = self._log.lost
             self._adoption.repeat()
         self._reader = self._new_reader()
         self._reload = False
-
-    def _log_lost(self) -> kernel.LogLost | None:
-        lost = self._context.memory.lost(self._store, self._run)
-        if lost is not None:
-            log_loss(lost)
-        return lost
-
-    def _remember(self, handles: Iterable[HostHandle]) -> None:
-        """Store the highest log position known to the reader and these hosts."""
-        positions = [handle.ledger.at for handle in handles]
-        self._context.memory.keep(self._run, max([*positions, self._reader.at]))
 
     # -- periodic work -------------------------------------------------------------------------------------------
     def _on_timer(self, message: Tick | Look | Upkeep) -> None:
@@ -406,38 +398,29 @@ class Supervisor(pykka.ThreadingActor):
             case Tick():
                 self._tick()
             case Look():
-                if self._adoption.is_done(self._run):  # else each Look would query the runtime, which is too often
-                    self._take_free()
+                self._look()
             case Upkeep():
                 self._check_for_loss()
-                self._nudge_all()
+                self._hosted.nudge()
                 self._store.forget_dead()
                 self._claims.sweep()
 
+    def _look(self) -> None:
+        self._awaits = False
+        if self._reload or not self._adoption.is_done(self._log.run):
+            return  # else each Look would query the runtime, which is too often
+        if self._context.sharing.alone:
+            self._take_free()
+        else:
+            self._share()
+
     def _tick(self) -> None:
-        valid = self._context.lease.valid()
-        self._context.services.shared.observer.lease_valid(valid)
+        self._context.services.shared.observer.lease_valid(self._context.lease.valid())
         if self._reload:
             self._reload_all()
-        elif valid and self._log_replaced():
-            self._drop_all()
-            return
         elif self._hosted:  # not before: the old end must stay stored until a host records the loss
-            self._remember(handle for handle, _ in self._hosted.values())
-        self._take_free()
-
-    def _log_replaced(self) -> bool:
-        """Whether the server now has another log. An idle process needs this check, because it commits no step that the
-        server could refuse.
-        """
-        try:
-            return self._store.run() != self._run
-        except (StoreUnreachable, StoreBroken):
-            return False  # lease and reader report the outage
-
-    def _nudge_all(self) -> None:
-        for handle, _ in self._hosted.values():
-            handle.inbox.nudge()
+            self._log.remember(self._hosted.handles().values(), self._reader)
+        self._share()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
         def fire() -> None:
@@ -447,15 +430,27 @@ class Supervisor(pykka.ThreadingActor):
 
         self._context.services.shared.timers.after(seconds, fire)
 
+    def _leave(self) -> None:
+        """Hand over all shards that other processes can host; then stop."""
+        self._leaving = True
+        timers, seconds = self._context.services.shared.timers, self._timing.handover_seconds
+        if not self._context.sharing.alone:
+            with contextlib.suppress(StoreUnreachable, StoreBroken):
+                self._share()
+        if self._handovers.in_progress():
+            timers.after(seconds + _RELEASE_SECONDS, lambda: self._tell(RetireNow()))
+        else:
+            self._retire()
+
     def _retire(self) -> None:
         self._retired = True
-        tokens = [(shard, handle.ledger.token) for shard, (handle, _) in self._hosted.items()]
-        handles = [handle for handle, _ in self._hosted.values()]
+        handles = list(self._hosted.handles().values())
+        tokens = [(one.shard, one.ledger.token) for one in (*handles, *self._handovers.unreleased.values())]
         for handle in handles:
             handle.stopping.set()  # all before the first wait: each host may be in a call that the server never answers
-        for shard in list(self._hosted):
-            self._release(shard)
-        self._remember(handles)  # only now, to include steps that were in flight
+        for shard in self._hosted:
+            self._stop_host(shard)
+        self._log.remember(handles, self._reader)  # only now, to include steps that were in flight
         self._reader.stop()
         self._context.lease.stop()
         try:
@@ -470,6 +465,7 @@ class Supervisor(pykka.ThreadingActor):
             self._router,
             lambda: self._tell(ServerBack()),
             lambda error: self._tell(ReaderFailed(error)),
+            lambda: self._tell(Look()),
         )
         reader.start()
         return reader

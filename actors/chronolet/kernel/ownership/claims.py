@@ -11,13 +11,13 @@ A counter proves a death if it has not moved for a lease's time-to-live, as meas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
-from chronolet.kernel.ownership.lease import proven_dead, sweep
+from chronolet.kernel.ownership.life_lock import proven_dead, sweep
 from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.storage.store import Acquired, Head, NotFree, Proof, Store, StoreBroken, owner_of
 from chronolet_schemas import kernel, registry
@@ -38,11 +38,24 @@ class Claim(NamedTuple):
 class Claims:
     """Acquires shards for one process."""
 
-    def __init__(self, store: Store, process: str, locks: Path | None, *, lease_milliseconds: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        process: str,
+        locks: Path | None,
+        watch: CounterWatch,
+        instances: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """`watch`: may be shared with `sharing`, which reads the counters more often. `instances`: returns the instance
+        of each listed process.
+        """
         self._store = store
         self._process = process
         self._locks = locks
-        self._watch = CounterWatch(lease_milliseconds / 1000)
+        self._watch = watch
+        self._instances = instances
+        self._taken: dict[Shard, str] = {}
+        """The last token of each shard that this instance of the process has acquired."""
         self.quarantined: Mapping[Shard, str] = {}
         """Quarantined shards, each with its error. The mapping is replaced, never changed in place, because other
         threads read it.
@@ -94,7 +107,7 @@ class Claims:
         owner = owner_of(head.token)
         if not owner or owner == self._process:
             return "released"
-        if proven_dead(self._locks, owner):
+        if proven_dead(self._locks, owner, self._instances().get(owner, "")):
             return "lock"
         return "counter" if owner in dead else None
 
@@ -107,15 +120,19 @@ class Claims:
             self.quarantine(shard, str(error))
             return None
         if isinstance(answer, Acquired):
-            return Claim(answer.head, self._taken_over(head, proof))
+            claim = Claim(answer.head, self._taken_over(shard, head, proof))
+            self._taken[shard] = answer.head.token
+            return claim
         if isinstance(answer, NotFree) and answer.reason == "newer_schema":
             self.quarantine(shard, "written by a newer version of chronolet")
         return None
 
-    def _taken_over(self, former: Head, proof: Proof) -> kernel.ShardTakenOver | None:
+    def _taken_over(self, shard: Shard, former: Head, proof: Proof) -> kernel.ShardTakenOver | None:
         owner = owner_of(former.token)
-        if not owner or owner == self._process:
+        if not owner or former.token == self._taken.get(shard):
             return None
+        if owner == self._process:  # a dead process that had the same name: only then was the name free
+            proof = "lock" if self._locks is not None else "counter"
         # "lease" is what the log calls the counter's proof since before there were counters.
         return kernel.ShardTakenOver(
             former_owner=owner, owner=self._process, proof="lock" if proof == "lock" else "lease"

@@ -1,8 +1,7 @@
 """The process's lease, renewed each second by its own thread, even during recovery.
 
 Input: a store; the tokens of the hosted shards. Output: `valid`, which is judged by this machine's clock since boot and
-checked before every external call; standing effects are stopped when the lease lapses; and a file lock in the state
-folder, which shows other processes on the machine immediately that this one is dead (docs/design.md, Ownership).
+checked before every external call; standing effects are stopped when the lease lapses (docs/design.md, Ownership).
 
     valid -> lapsed (not renewed in time, or the reply shows a takeover) -> ownership checked -> valid
 
@@ -12,12 +11,9 @@ Renewals are numbered. Other processes consider this one dead once its number ha
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 import time
-from collections.abc import Callable, Container, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
@@ -86,6 +82,10 @@ class Lease:
         self._regained: Callable[[], None] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def count_from(self, number: int) -> None:
+        """Number the renewals from here on, before `start`: above those of a former process of the same name."""
+        self._number = number
 
     def start(self, regained: Callable[[], None]) -> None:
         """Acquire the lease, then keep renewing it. Raises StoreUnreachable if the server does not reply.
@@ -191,44 +191,3 @@ class Lease:
             except Exception:
                 # The other effects must be stopped, and the lease must be renewed.
                 log.exception("a standing effect could not be stopped")
-
-
-class LifeLock:
-    """An exclusive lock on `<folder>/<process>.lock`, which the operating system releases when the process dies."""
-
-    def __init__(self, folder: Path, process: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / f"{process}.lock"
-        self._file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def release(self) -> None:
-        """Remove the lock's file and release the lock, on a clean stop."""
-        self._path.unlink(missing_ok=True)
-        os.close(self._file)
-
-
-def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes, but only if the keys of their leases no longer exist: until then the
-    file proves the death immediately.
-    """
-    for path in folder.glob("*.lock") if folder is not None else ():
-        if path.stem not in alive and proven_dead(folder, path.stem):
-            path.unlink(missing_ok=True)
-
-
-def proven_dead(folder: Path | None, process: str) -> bool:
-    """Whether `process` ran on this machine and is dead: its lock file exists and is not locked."""
-    if folder is None or not process:
-        return False
-    try:
-        file = os.open(folder / f"{process}.lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(file)
-    return True

@@ -21,11 +21,18 @@ from chronolet.kernel.ownership.lease import seconds_since_boot
 log = structlog.get_logger("chronolet.kernel")
 
 
+KEPT_TIMES = 10
+"""For how many times-to-live a process stays watched that no caller asks about: callers that share a watch ask about
+different processes.
+"""
+
+
 class Watched(NamedTuple):
-    """A process's counter (empty: it has none), and the time when it was first read."""
+    """A process's counter (empty: it has none), the time when it was first read, and when a caller last asked."""
 
     counter: str
     since: float
+    asked_at: float
 
 
 class CounterWatch:
@@ -38,7 +45,8 @@ class CounterWatch:
         self._watched: dict[str, Watched] = {}
 
     def read(self, renewals: Callable[[], Mapping[str, str]], owners: Iterable[str]) -> Mapping[str, str]:
-        """Read the counters of these processes; return the counters of those that are proven dead.
+        """Read the counters of these processes, and of those that were asked about lately; return the counters of those
+        that are proven dead. `owners` is iterated after the reading.
 
         The first reading of a counter counts from after its reply, a later one until before its request: the server may
         have read it at any time in between.
@@ -51,12 +59,17 @@ class CounterWatch:
             log.info("renewal counters were not read for too long, watching them again", seconds=round(gap, 1))
             self._watched.clear()
         self._read_at = answered_at
-        self._watched = {owner: self._next(owner, counters.get(owner, ""), answered_at) for owner in owners}
+        asked = dict.fromkeys(owners, answered_at)
+        kept = answered_at - KEPT_TIMES * self._seconds
+        lately = {owner: one.asked_at for owner, one in self._watched.items() if one.asked_at > kept}
+        self._watched = {
+            owner: self._next(owner, counters.get(owner, ""), answered_at, at) for owner, at in (lately | asked).items()
+        }
         return {owner: one.counter for owner, one in self._watched.items() if asked_at - one.since >= self._seconds}
 
-    def _next(self, owner: str, counter: str, now: float) -> Watched:
+    def _next(self, owner: str, counter: str, now: float, asked_at: float) -> Watched:
         """The watched counter after a reading. A removed one has not moved: a takeover of another shard removed it."""
         seen = self._watched.get(owner)
         if seen is None or counter not in ("", seen.counter):
-            return Watched(counter, now)
-        return seen
+            return Watched(counter, now, asked_at)
+        return seen._replace(asked_at=asked_at)

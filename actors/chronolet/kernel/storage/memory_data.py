@@ -16,6 +16,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
+from chronolet.kernel.storage.members import Handover, Member
 from chronolet.kernel.storage.redis.replies import NEVER_OWNED
 from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot
 from chronolet_schemas.envelope import START, Entry, Mail, Position, Record
@@ -56,6 +57,9 @@ class MemoryServer:
         self.dead: list[DeadLetter] = []
         self.leases: dict[str, tuple[str, int]] = {}
         self.renewals: dict[str, int] = {}
+        self.members: dict[str, Member] = {}
+        self.drained: set[str] = set()
+        self.handovers: dict[Shard, tuple[Handover, int]] = {}
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:

@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_members import MemoryMembers
 from chronolet.kernel.storage.store import (
     DEAD_LETTERS,
     FIRST_BEAT,
@@ -45,7 +46,7 @@ _position = attrgetter("position")
 _id = attrgetter("id")
 
 
-class MemoryStore:
+class MemoryStore(MemoryMembers):
     """A `Store` for one process, backed by a `MemoryServer`, by default a new one. A mailbox accepts at most
     `mailbox_full` waiting commands.
     """
@@ -109,8 +110,10 @@ class MemoryStore:
     def forget_dead(self) -> None:
         server = self._server
         with server.changed:
-            for process in [one for one in server.renewals if not server.living(one)]:
+            for process in [one for one in {*server.renewals, *server.members} if not server.living(one)]:
                 server.forget(process)
+                server.members.pop(process, None)
+            server.drained &= server.members.keys() | server.renewals.keys()
 
     def acquire(
         self,
@@ -139,7 +142,7 @@ class MemoryStore:
                 server.forget(owner)
             data.epoch += 1
             data.acquired_from = token
-            server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0)
+            server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0, acquired_at=server.clock())
             return Acquired(head=data.head)
 
     def unowned(self, shard: Shard, token: str) -> int | None:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from chronolet.kernel.storage.members import Members
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
 
@@ -58,6 +59,12 @@ class Head(Struct, frozen=True):
     attempts: Mapping[str, int]
     schema: int
     unowned_since: int = 0
+    acquired_at: int = 0
+    """When the current owner acquired the shard, by the server's clock; 0 if an older release acquired it last."""
+    released: str = ""
+    """The token under which the shard was last moved (`Members.release`)."""
+    moves: int = 0
+    """How often the shard was moved gracefully."""
 
 
 class Run(Struct, frozen=True):
@@ -190,8 +197,8 @@ class Inputs(Struct, frozen=True):
     mail: Mapping[Shard, Sequence[Mail]]
 
 
-class Store(Protocol):
-    """One node's log, mailboxes, shards and leases."""
+class Store(Members, Protocol):
+    """One node's log, mailboxes, shards, leases and members."""
 
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:

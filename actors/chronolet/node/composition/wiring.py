@@ -5,6 +5,7 @@ Input: settings. Output: a `Node`, ready to start. Only this module knows all pa
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,6 +115,8 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faul
             store=store,
             kinds=hosted,
             shards=SHARDS,
+            name=settings.process_name,
+            host=socket.gethostname(),
             history=lambda after: entries(store, archive, after),
             locks=settings.root_dir / "locks",
             log_end=settings.root_dir / "log-end",
@@ -130,11 +133,17 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faul
 
 def _health(adapters: Parts, process: Process, site: Sited) -> Health:
     health, relisted = Health(), adapters.relisted
+
+    def lists_elsewhere() -> bool:
+        """Whether another process hosts `pleg`, so that this one's relists are not checked."""
+        hosts = any(shard.kind == "pleg" for shard in process.lease.tokens)
+        return process.phase in ("running", "standing by") and not hosts
+
     if "pleg" in adapters.settings.actors:
 
         def idle() -> bool:
             """Whether this process does not run pleg, so that its relists are not checked."""
-            return process.phase == "standing by" or bool(site.guard.reason())
+            return lists_elsewhere() or bool(site.guard.reason())
 
         health.add("pleg", lambda: "" if idle() else relisted.stalled())
         health.add("pleg", lambda: "" if idle() else relisted.unhealthy(), ready_only=True)

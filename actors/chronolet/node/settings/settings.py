@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     archive: str = ""
     """An absolute folder or the URL of a bucket; if empty, the folder `archive` in `root_dir`."""
     actors: tuple[str, ...] = ALL_ACTORS
+    process_name: str = ""
+    """Empty: a unique name is generated at each start."""
     docker: str = "unix:///var/run/docker.sock"
     machine_id_file: Path = Path("/etc/machine-id")
     pod_manifest_path: str = ""

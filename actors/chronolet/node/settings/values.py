@@ -7,6 +7,7 @@ Next: `table`, which names a parser for each setting.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ def text(what: str, value: Any) -> str:
 def any_text(what: str, value: Any) -> str:
     """Parse text, which may be empty."""
     return "" if value == "" else text(what, value)
+
+
+_PROCESS_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def process_name(what: str, value: Any) -> str:
+    """Parse the name of a process, which is also the name of a file and a part of Redis keys; or an empty one."""
+    found = any_text(what, value)
+    if found and not _PROCESS_NAME.fullmatch(found):
+        raise SettingsError(
+            f"{what}: found {value!r}, expected at most 63 letters, digits, '-', '_' or '.', beginning and ending with"
+            " a letter or digit"
+        )
+    return found
 
 
 def boolean(what: str, value: Any) -> bool:

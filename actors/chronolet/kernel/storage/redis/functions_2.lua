@@ -87,7 +87,9 @@ local function acquire(keys, args)
     redis.call('HDEL', meta, 'process:' .. owner)
   end
   epoch = string.format('%.0f', epoch + 1)
-  redis.call('HSET', shard, 'token', epoch .. ':' .. args[2], 'epoch', epoch, 'acquired_from', token)
+  local time = redis.call('TIME')
+  redis.call('HSET', shard, 'token', epoch .. ':' .. args[2], 'epoch', epoch, 'acquired_from', token,
+    'acquired_at', string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)))
   redis.call('HDEL', shard, 'unowned_since')
   answer = redis.call('HGETALL', shard)
   table.insert(answer, 1, 'OK')

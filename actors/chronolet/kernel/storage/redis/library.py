@@ -20,6 +20,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_2": ("functions_2.lua",),
     "chronolet_steps_2": ("functions_steps.lua",),
     "chronolet_site_1": ("functions_site.lua",),
+    "chronolet_members": ("functions_members.lua",),
     "chronolet_show": (
         "show/json.lua",
         "show/times.lua",

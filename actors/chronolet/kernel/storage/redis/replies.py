@@ -94,6 +94,9 @@ def head(flat: list[bytes], key: str) -> Head:
         attempts=attempts,
         schema=_number(key, found, "schema"),
         unowned_since=_number(key, found, "unowned_since"),
+        acquired_at=_number(key, found, "acquired_at"),
+        released=found.get("released", ""),
+        moves=_number(key, found, "moves"),
     )
 
 

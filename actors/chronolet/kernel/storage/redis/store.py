@@ -17,6 +17,7 @@ from msgspec import Struct
 from chronolet.kernel.storage.redis import library, replies, scan
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ResponseError, no_function, translated
+from chronolet.kernel.storage.redis.members import RedisMembers
 from chronolet.kernel.storage.redis.reader import Reader
 from chronolet.kernel.storage.redis.replies import position, text
 from chronolet.kernel.storage.redis.step import Commits
@@ -65,7 +66,7 @@ _PROCESS = b"process:"
 """The prefix of the fields of the node's hash that name processes."""
 
 
-class RedisStore:
+class RedisStore(RedisMembers):
     """The `Store` of one node on the server at a URL: redis://, rediss:// (TLS) or unix://, with password and database
     as parsed by `urls`.
 
@@ -146,14 +147,20 @@ class RedisStore:
         return found | moved
 
     def forget_dead(self) -> None:
-        fields = [text(_PROCESS) + process for process, info in self._processes() if info is None]
+        names = [text(name) for name in self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]]
+        listed = {name.partition(":")[2] for name in names if name.startswith(("process:", "member:"))}
+        dead = [process for process, info in self._infos(sorted(listed)) if info is None]
+        fields = [f"{part}:{process}" for process in dead for part in ("process", "member")]
+        fields += [name for name in names if name.startswith("drain:") and name.partition(":")[2] not in listed]
         if fields:
             self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
         """Return the processes named in the node's hash, each with the info of its lease; None if it has no lease."""
         names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
-        processes = [_process(name) for name in names if name.startswith(_PROCESS)]
+        return self._infos([_process(name) for name in names if name.startswith(_PROCESS)])
+
+    def _infos(self, processes: Sequence[str]) -> list[tuple[str, bytes | None]]:
         if not processes:
             return []
         keys = [self._keys.alive(process) for process in processes]
@@ -327,7 +334,7 @@ class RedisStore:
             reply = chosen.call(*command)
         return _checked(name, reply)
 
-    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
+    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         """Send plain commands in one round trip. If a key has the wrong type, the error names `keys`."""
         try:
             return self._queries.calls(commands)

@@ -1,0 +1,1 @@
+"""Commands about the processes of a node."""

@@ -1,0 +1,151 @@
+"""Shares the node's shards with the other processes: what this process should take, and what it should give away.
+
+Input: a survey of the members and owners, at regular intervals. Output: a `Plan`. Next: `supervisor`, which carries it
+out.
+
+Every process computes the same assignment (`balance`). A process only ever releases what it has too much of, and takes
+what is free and its own, so two views that differ for a moment do no harm. A free shard that its assigned process has
+not taken within a time-to-live is taken by any process that can host it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from chronolet.kernel.ownership.balance import Candidate, assign
+from chronolet.kernel.ownership.lease import seconds_since_boot
+from chronolet.kernel.ownership.life_lock import proven_dead
+from chronolet.kernel.ownership.membership import Membership
+from chronolet.kernel.ownership.watch import CounterWatch
+from chronolet.kernel.storage.members import Survey
+from chronolet.kernel.storage.store import Store, owner_of
+from chronolet_schemas.keys import Shard
+
+REFUSED_SECONDS = 600.0
+"""How long a process that has quarantined a shard leaves it to others, which can perhaps host it."""
+
+
+class Plan(NamedTuple):
+    """What one process should do about the shards of its node."""
+
+    run: str
+    """The run of the log that the server has."""
+    take: frozenset[Shard] | None
+    """The shards to take once they are free; None: all, because no other process takes part."""
+    give: Mapping[Shard, str]
+    """The shards to hand over, each with the process that will take it."""
+    elsewhere: frozenset[Shard]
+    """The shards that other live processes own."""
+    awaited: bool
+    """Whether another live process is about to release a shard for this one."""
+
+
+class Sharing:
+    """The part of one process in its node's shared work. `locks`: the folder of the life locks."""
+
+    def __init__(
+        self,
+        store: Store,
+        membership: Membership,
+        locks: Path | None,
+        *,
+        watch: CounterWatch,
+        lease_milliseconds: int,
+        now: Callable[[], float] = seconds_since_boot,
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._locks = locks
+        self._seconds = lease_milliseconds / 1000
+        self._now = now
+        self._watch = watch
+        self._free_since: dict[Shard, float] = {}
+        self._refused_until: dict[Shard, float] = {}
+        self.instances: Mapping[str, str] = {}
+        """The instance of each listed process, dead or alive, at the last look."""
+        self.alone = True
+        """Whether no other process took part at the last look."""
+
+    def look(
+        self, shards: Sequence[Shard], *, kinds: Collection[str], quarantined: Collection[Shard], leaving: bool
+    ) -> Plan:
+        """Look at the members and owners. While this process is alone, that costs one round trip, else one or two.
+
+        `shards`: all shards of the node. `kinds`: those that this process can host now.
+        """
+        survey = self._survey(() if self.alone else shards)
+        refused = [str(shard) for shard in self._refused(quarantined)]
+        self._membership.update(survey, kinds=kinds, refused=refused, leaving=leaving)
+        candidates = self._candidates(survey)
+        self.alone = len(candidates) == 1
+        if self.alone:
+            self._free_since.clear()
+            return Plan(survey.run, None, {}, frozenset(), awaited=False)
+        if not survey.tokens:
+            survey = self._survey(shards)
+        return self._plan(survey, candidates)
+
+    def _plan(self, survey: Survey, candidates: Mapping[str, Candidate]) -> Plan:
+        me = self._membership.process
+        owners = {shard: owner_of(token) for shard, token in survey.tokens.items()}
+        assigned = assign(candidates, owners, owners)
+        # Also those that it owns, in case it does not host them: their host has failed, or it was just restarted. Only
+        # a host can hand a shard over.
+        mine = {shard for shard, process in assigned.items() if me in (process, owners[shard])}
+        give = {shard: to for shard, to in assigned.items() if to != me and owners[shard] == me}
+        left = self._left_over({shard for shard in assigned if owners[shard] not in candidates}, candidates[me])
+        elsewhere = frozenset(shard for shard, owner in owners.items() if owner != me and owner in candidates)
+        return Plan(survey.run, frozenset(mine | left), give, elsewhere, awaited=not elsewhere.isdisjoint(mine))
+
+    def _refused(self, quarantined: Collection[Shard]) -> Collection[Shard]:
+        """Return the shards that this process leaves to others: those that are quarantined, or were until lately."""
+        now = self._now()
+        self._refused_until |= dict.fromkeys(quarantined, now + REFUSED_SECONDS)
+        self._refused_until = {shard: until for shard, until in self._refused_until.items() if until > now}
+        return self._refused_until.keys()
+
+    def _left_over(self, free: Collection[Shard], own: Candidate) -> set[Shard]:
+        """Return the shards that have been free for a time-to-live, although they are assigned to a live process."""
+        now = self._now()
+        self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
+        able = not own.drains
+        return {shard for shard, since in self._free_since.items() if able and now - since >= self._seconds}
+
+    def _survey(self, shards: Sequence[Shard]) -> Survey:
+        """Take a survey without the members that are dead or have left."""
+        surveys: list[Survey] = []
+
+        def counters() -> Mapping[str, str]:
+            surveys.append(self._store.survey(shards))
+            return surveys[0].counters
+
+        def watched() -> Iterator[str]:  # evaluated after the counters were read
+            yield from surveys[0].counters
+
+        dead = self._watch.read(counters, watched())
+        found = surveys[0]
+        self.instances = {process: member.instance for process, member in found.members.items()}
+        living = {
+            process: member
+            for process, member in found.members.items()
+            if process in found.counters
+            and process not in dead
+            and not proven_dead(self._locks, process, member.instance)
+        }
+        me = self._membership.process
+        if me in found.members:
+            living[me] = found.members[me]
+        return Survey(found.run, found.counters, living, found.drained, found.tokens)
+
+    def _candidates(self, survey: Survey) -> dict[str, Candidate]:
+        members = {**survey.members, self._membership.process: self._membership.entry}
+        return {
+            process: Candidate(
+                kinds=frozenset(member.kinds),
+                refused=member.refused_shards(),
+                drains=member.leaving or process in survey.drained,
+            )
+            for process, member in members.items()
+        }
