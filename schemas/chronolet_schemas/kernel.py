@@ -13,7 +13,10 @@ from chronolet_schemas.registry import registered
 
 @registered
 class LogStarted(Event, frozen=True, kw_only=True):
-    """The log's first event: the run, which names the archive folder, and the permanent shard count of each kind."""
+    """The log's first event: the run, which names the archive folder, and the shard count with which each kind begins.
+
+    `KindResharded` changes a count, `KindAdded` adds a kind.
+    """
 
     run: str
     node: str
@@ -36,6 +39,27 @@ class SiteRecorded(Event, frozen=True, kw_only=True):
     former_machine_id: str = ""
     former_engine_id: str = ""
     former_engine_root: str = ""
+
+
+@registered
+class KindResharded(Event, frozen=True, kw_only=True):
+    """A kind has another number of shards from here on. Its entities keep their states: only their owners change."""
+
+    kind: str
+    before: int
+    after: int
+    cursors: list[str]
+    """For each former shard, the position up to which it had decided the log."""
+    moved_commands: int
+    """Number of waiting commands that were moved to the mailboxes of the new shards."""
+
+
+@registered
+class KindAdded(Event, frozen=True, kw_only=True):
+    """The log has a kind that its first event does not name. The kind's shards begin with the log's first entry."""
+
+    kind: str
+    shards: int
 
 
 @registered

@@ -30,6 +30,8 @@ _CALLS = (
         "check",
         "begin",
         "run",
+        "layout",
+        "reshard",
         "renew",
         "retire",
         "heads",

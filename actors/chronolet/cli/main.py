@@ -52,6 +52,9 @@ COMMANDS = {
         "history.checkpoint",
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",
     ),
+    "shards": Listed(
+        "shards", "Show the shard counts of the node's log, or change them: `chronolet shards pod=8 prober=8`."
+    ),
     "check": Listed("check", "Check Docker, Redis, permissions, cgroups and disk space."),
     "completion": Listed("completion.command", "Print the completion script for a shell."),
 }

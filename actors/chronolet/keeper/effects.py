@@ -21,7 +21,7 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
-from chronolet_schemas.keys import Shard
+from chronolet_schemas.keys import Shard, shards_of
 from chronolet_schemas.times import time_of
 
 MEASURE_SECONDS = 60.0
@@ -37,8 +37,6 @@ class Keeping(Struct, frozen=True):
     store: Store
     archive: Callable[[], Archive]
     """Returns the archive of the log's current run."""
-    shards: Sequence[Shard]
-    """All shards of the node, whether or not this process hosts them."""
     now: Callable[[], int]
     """Returns the current time in milliseconds since the epoch."""
     disk: DiskReports
@@ -83,10 +81,14 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Return the heads of the shards that ever had an owner. Any other shard begins by reading the
-        archive, so trimming does not affect it.
+        """Return the heads of the shards that ever had an owner, in whichever process. Any other shard begins by
+        reading the archive, so trimming does not affect it.
+
+        If the layout changes after this, a former shard that is asked for has the lowest cursor of all and no snapshot,
+        so it lets nothing be trimmed.
         """
-        heads = self.store.heads(self.shards)
+        counts = self.store.layout().counts
+        heads = self.store.heads([shard for kind, count in counts.items() for shard in shards_of(kind, count)])
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
     def _needed(self, shard: Shard, head: Head) -> Position:

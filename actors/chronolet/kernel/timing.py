@@ -72,6 +72,8 @@ class Timing(Struct, frozen=True, kw_only=True):
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
     """Number of checks for free shards that the supervisor makes per renewal of the lease."""
+    reshard_patience_seconds: float = 15.0
+    """How long a request for another number of shards waits for shards that are not handed over; then it is refused."""
     upkeep_seconds: float = 60.0
     """Interval at which the supervisor checks for data loss, wakes the hosts for due snapshots, and removes the names
     and lock files of dead processes.

@@ -28,7 +28,6 @@ from chronolet_schemas.keys import Shard
 
 NODE = "n"
 POD, PLEG, NEVER_OWNED = Shard("pod", 0), Shard("pleg"), Shard("prober", 3)
-SHARDS = (POD, PLEG, KEEPER, NEVER_OWNED)
 TTL = 600_000
 
 
@@ -77,12 +76,12 @@ class Desk:
         self.now = time.time_ns() // 1_000_000
         started = LogStarted(run="run-1", node=NODE, shards={"pod": 1})
         record = Record("kernel.LogStarted@1", f"node/{NODE}", "", "process/p", "", codec.encode(started))
-        self.store.begin("run-1", {"pod": 1, "pleg": 1, "keeper": 1, "prober": 4}, record)
+        self.store.begin("run-1", {"pod": 2, "pleg": 1, "keeper": 1, "prober": 4}, record)
         self.store.renew("p", "everything", TTL)
         self.node_archive = NodeArchive(place("", folder), NODE, self.store)
         self.archive = self.node_archive.current()
         self.keeping = Keeping(
-            store=self.store, archive=self.node_archive.current, shards=SHARDS, now=lambda: self.now, disk=DiskReports()
+            store=self.store, archive=self.node_archive.current, now=lambda: self.now, disk=DiskReports()
         )
         for shard in (KEEPER, POD, PLEG):
             self.take(shard)

@@ -12,6 +12,7 @@ from chronolet.keeper.effects import KEEPER
 from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas.envelope import START, Position, Signal
+from chronolet_schemas.keys import Keys, Shard
 from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
 from tests.support.redis.server import PrivateRedis
 
@@ -190,6 +191,17 @@ def test_a_released_shard_holds_back_no_trimming_until_it_has_an_owner(archived:
     at_desk.take(NEVER_OWNED, "killed again")
     assert removed(at_desk.trim(first, let_go=("prober/3",))) > 0
     assert at_desk.history() == at_desk.written
+
+
+def test_a_shard_beyond_the_usual_number_holds_back_trimming(
+    archived: tuple[Desk, Position], redis_server: PrivateRedis
+) -> None:
+    """The number of shards of a kind may change (docs/adr/0043)."""
+    at_desk, first = archived
+    redis_server.client().hset(Keys(NODE).meta, "shards:prober", "8")
+    at_desk.take(Shard("prober", 6))
+    assert "prober/6" in at_desk.measured().needed
+    assert removed(at_desk.trim(first)) == 0
 
 
 @pytest.mark.parametrize("point", ["1 before log.trim", "2 before log.trim", "3 after log.trim"])

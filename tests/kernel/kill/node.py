@@ -18,8 +18,8 @@ import msgspec
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
-from chronolet_schemas.envelope import START, Position
-from chronolet_schemas.keys import shards_of
+from chronolet_schemas.envelope import START, Entry, Position
+from chronolet_schemas.keys import Shard, shards_of
 from tests.kernel.kill import guarantees
 from tests.kernel.kill.farm import Farm
 from tests.kernel.kill.sender import Sender
@@ -154,13 +154,15 @@ class Node:
 
     def owners(self) -> set[str]:
         """Return the processes that own shards, with or without a lease."""
-        return {head.token.partition(":")[2] for head in self.store.heads(ALL_SHARDS).values()}
+        return {head.token.partition(":")[2] for head in self.store.heads(self.shards()).values()}
+
+    def shards(self) -> Sequence[Shard]:
+        """Return the shards of the current layout."""
+        return [shard for kind, count in self.store.layout().counts.items() for shard in shards_of(kind, count)]
 
     # -- the end -------------------------------------------------------------------------------------------------
-    def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
-        """Wait until everything is idle, then check the guarantees and print all counts. `least`: minimum number of
-        inputs. `lossless`: whether the server lost nothing. Returns the number of calls of each type.
-        """
+    def settle(self) -> Sequence[Entry]:
+        """Stop sending, wait until everything is idle, and return all entries."""
         self.sender.finish()
         self.watcher.wait_for(self.sender.total)
         try:
@@ -169,8 +171,14 @@ class Node:
             raise TimeoutError(f"{error}: {self._pending()}") from error
         # A shard may change its owner at any time: read the log first, then the heads, which may be ahead of it.
         with self.watcher.gate.closed():
-            entries = list(self.watcher.entries)
-        versions = {str(shard): head.version for shard, head in self.store.heads(ALL_SHARDS).items()}
+            return list(self.watcher.entries)
+
+    def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
+        """Wait until everything is idle, then check the guarantees and print all counts. `least`: minimum number of
+        inputs. `lossless`: whether the server lost nothing. Returns the number of calls of each type.
+        """
+        entries = self.settle()
+        versions = {str(shard): head.version for shard, head in self.store.heads(self.shards()).items()}
         lines = guarantees.calls_of(self.folder)
         counts = guarantees.check_log(entries, self.sender.sent)
         calls = guarantees.check_steps(lines, versions, lossless=lossless)
@@ -245,7 +253,7 @@ def attacked(
     """
     started = time.monotonic()
     folder = server.folder / "workers"
-    for name in ("calls", "errors", "locks", "log"):
+    for name in ("calls", "crash", "errors", "locks", "log"):
         (folder / name).mkdir(parents=True)
     base = WorkerJob(url=server.url, node=NODE, folder=str(folder))
     each = [msgspec.structs.replace(base, **job) for job in jobs]

@@ -5,6 +5,7 @@ shard acquired) and in `<folder>/notes` (the effects). Each line is written by o
 whole lines.
 """
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -40,6 +41,24 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     """Number of seconds for which each recovery keeps the interpreter busy."""
     snapshot_events: int = 400
     step_timeout: float = 5.0
+    patience_seconds: float = 60.0
+    """How long a request for another number of shards waits for shards that are not handed over."""
+
+
+class Planted:
+    """Kills the process at a crash point for which a file `<folder>/crash/<name of the point, with - for />` exists.
+
+    The file is removed first, so that only one worker dies of it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "crash"
+
+    def point(self, name: str) -> None:
+        if name.startswith("reshard/"):
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / name.partition(" ")[0].replace("/", "-")).unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CallLog:
@@ -115,7 +134,8 @@ def run(job: WorkerJob) -> None:
             locks=folder / "locks" if job.locks else None,
             address=str(os.getpid()),
             lease_milliseconds=job.lease_milliseconds,
-            timing=Timing(snapshot_events=job.snapshot_events),
+            timing=Timing(snapshot_events=job.snapshot_events, reshard_patience_seconds=job.patience_seconds),
+            faults=Planted(folder),
         )
     )
     process_id.append(process.id)

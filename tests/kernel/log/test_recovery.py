@@ -198,7 +198,7 @@ def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broke
         store.snapshot(
             shard,
             answer.head.token,
-            Snapshot(store.last(), 1, Ledger(chore.kind(), shard, "t", answer.head, 1).snapshot()),
+            Snapshot(store.last(), 40_001, Ledger(chore.kind(), shard, "t", answer.head, 1).snapshot()),
         )
     recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 4}), store, store.scan)
     recovered = recovery.run(acquired, frozenset())

@@ -14,13 +14,12 @@ from chronolet.cli.errors import not_found
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
-from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.members import Survey
 from chronolet.kernel.storage.store import Head, StoreBroken, StoreUnreachable, owner_of
 from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet_schemas.envelope import Position
-from chronolet_schemas.keys import Shard, shard_for, shards_of
+from chronolet_schemas.keys import Shard
 
 Object = dict[str, Any]
 
@@ -47,16 +46,18 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 def of(node: Session) -> list[Object]:
     """Return all shards, in the order of the kinds."""
     kinds = node.services.actors(ALL_ACTORS)
+    usual = {kind.name: kind.shards for kind in kinds}
+    router = Router({kind.name: kind for kind in kinds}, {**usual, **node.store.layout().counts})
     states = node.state(*ALL_ACTORS).states
-    shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
+    shards = [shard for kind in kinds for shard in router.shards_of(kind.name)]
     heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()
     survey = node.store.survey(())
     mail = node.store.wait(last, {shard: heads[shard].mail_cursor for shard in shards}, _PAGE, 1).mail
     refusals = _refusals(node, alive)
-    counts, lags = dict.fromkeys(shards, 0), _lags(node, kinds, heads)
+    counts, lags = dict.fromkeys(shards, 0), _lags(node, router, heads)
     for kind in kinds:
         for key in states[kind.name]:
-            counts[shard_for(kind.name, kind.shards, key)] += 1
+            counts[router.shard_for(kind.name, key)] += 1
     return [
         _shard(node, shard, heads[shard], alive)
         | _owner(heads[shard], survey)
@@ -95,9 +96,8 @@ def _note_refusals(shown: Sequence[Object]) -> None:
         click.get_current_context().call_on_close(lambda text=text: click.echo(text, err=True))
 
 
-def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
+def _lags(node: Session, router: Router, heads: Mapping[Shard, Head]) -> dict[Shard, int]:
     """Return each shard's lag: the number of log entries that it subscribes to but has not consumed yet."""
-    router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
     lags = dict.fromkeys(heads, 0)
     for entry in node.store.scan(min(head.log_cursor for head in heads.values())):
         for shard, _ in router.route(entry, heads):

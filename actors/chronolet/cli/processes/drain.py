@@ -18,7 +18,7 @@ from chronolet.kernel.storage.members import Survey
 from chronolet.kernel.storage.store import owner_of
 from chronolet.node.settings.settings import ALL_ACTORS, Settings
 from chronolet.node.settings.values import duration
-from chronolet_schemas.keys import Shard, shards_of
+from chronolet_schemas.keys import Shard
 
 _PAUSE_SECONDS = 0.1
 PROCESS = click.argument("process", metavar="PROCESS")
@@ -36,7 +36,7 @@ def command(*, settings: Settings, process: str, timeout: str) -> None:
     """
     seconds = duration("--timeout", timeout) / 1000
     with session(settings) as node:
-        shards = _shards(node)
+        shards = node.shards(*ALL_ACTORS)
         survey = _found(node, process, shards)
         owned = _owned(survey, process)
         if stuck := sorted({shard.kind for shard in owned} - _others_can_host(node, survey, process)):
@@ -60,11 +60,6 @@ def undrain(*, settings: Settings, process: str) -> None:
         node.store.drain(process, drains=False)
     was = "takes its share again" if process in survey.drained else "was not drained"
     click.echo(f"process {process} {was}")
-
-
-def _shards(node: Session) -> tuple[Shard, ...]:
-    kinds = node.services.actors(ALL_ACTORS)
-    return tuple(shard for kind in kinds for shard in shards_of(kind.name, kind.shards))
 
 
 def _found(node: Session, process: str, shards: tuple[Shard, ...]) -> Survey:

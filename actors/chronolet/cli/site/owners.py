@@ -19,7 +19,7 @@ from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.storage.store import owner_of
 from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet.node.site.judgement import touching
-from chronolet_schemas.keys import Shard, shards_of
+from chronolet_schemas.keys import Shard
 
 _PAUSE_SECONDS = 0.2
 _LONGEST_SECONDS = 30.0
@@ -86,6 +86,5 @@ def _alive(node: Session, tokens: Mapping[Shard, str], owner: str, info: str) ->
 
 
 def _tokens(node: Session) -> Mapping[Shard, str]:
-    kinds = node.services.actors(sorted(touching(set(ALL_ACTORS) - {"manifests"}, manifest_path="")))
-    shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
+    shards = node.shards(*sorted(touching(set(ALL_ACTORS) - {"manifests"}, manifest_path="")))
     return {shard: head.token for shard, head in node.store.heads(shards).items()}

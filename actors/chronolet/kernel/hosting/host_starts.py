@@ -82,7 +82,7 @@ class HostStarts:
         for shard in sorted(recovered_shards, key=self._precedence):
             recovered = recovered_shards[shard]
             recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
-            recovered.unclean = claims[shard].former is not None
+            recovered.unclean = claims[shard].unclean
             recovered.effect_notes = notes.get(shard, {})
             self._start_host(reader, shard, recovered)
 

@@ -35,6 +35,8 @@ from chronolet.kernel.hosting.notices import HostFailed, HostLeft, LeaseRegained
 from chronolet.kernel.hosting.refusals import Refuses
 from chronolet.kernel.hosting.supervisor import Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.layout.changes import LayoutChanges
+from chronolet.kernel.layout.preparation import record_of
 from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.recovery import History
 from chronolet.kernel.observer import Observer
@@ -47,8 +49,7 @@ from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
 from chronolet.kernel.timing import Timing
-from chronolet_schemas import codec, kernel, registry
-from chronolet_schemas.envelope import Record
+from chronolet_schemas import kernel
 from chronolet_schemas.keys import Shard
 
 CHECK_PAUSE_SECONDS = 1.0
@@ -63,7 +64,11 @@ class Setup(Struct, frozen=True, kw_only=True):
     store: Store
     kinds: Mapping[str, Kind[Any]]
     shards: Mapping[str, int]
-    """Shard count of each kind of the node, whether hosted here or not. Used only to begin a new log."""
+    """Shard count of each kind of the node, whether hosted here or not. Used only to begin a new log, and to add a kind
+    of this process to a log that does not have it.
+    """
+    chosen_shards: Mapping[str, int] = {}
+    """The part of `shards` that the operator has chosen. A log that has other counts keeps them; this is logged."""
     history: History | None = None
     """Reads archive files and stream as one history. If None, only the stream is read."""
     locks: Path | None = None
@@ -207,6 +212,7 @@ class Process:
 
     def _context(self) -> SupervisorContext:
         setup = self._setup
+        history = setup.history or setup.store.scan
         shared = RunnerDependencies(
             lanes=Lanes(self._timers.after, setup.workers),
             timers=self._timers,
@@ -223,10 +229,20 @@ class Process:
             kinds=setup.kinds,
             services=services,
             lease=self.lease,
-            history=setup.history or setup.store.scan,
+            history=history,
             claims=self._claims,
             sharing=self._sharing,
             router=self._begin,
+            changes=LayoutChanges(
+                setup.store,
+                setup.kinds,
+                self._claims,
+                history,
+                node=setup.node,
+                process=self.id,
+                faults=setup.faults,
+                patience_seconds=setup.timing.reshard_patience_seconds,
+            ),
             phase=self._enter,
             memory=self._memory,
             adopt=setup.adopt,
@@ -237,14 +253,22 @@ class Process:
         setup = self._setup
         run = uuid.uuid4().hex
         started = kernel.LogStarted(run=run, node=setup.node, shards=dict(setup.shards))
-        type_name = registry.type_of(kernel.LogStarted)
-        record = Record(type_name, f"node/{setup.node}", "", f"process/{self.id}", "", codec.encode(started))
-        begun = setup.store.begin(run, setup.shards, record)
+        entity, actor = f"node/{setup.node}", f"process/{self.id}"
+        begun = setup.store.begin(run, setup.shards, record_of(started, entity, actor))
         self.run = begun.run
         if begun.new:
             self._memory.began(begun.run)
             setup.clock.resume(0)
-        return Router(setup.kinds, begun.shards)
+        counts = dict(begun.shards)
+        for kind, count in setup.chosen_shards.items():
+            if counts.get(kind, count) != count:
+                remedy = f"chronolet shards {kind}={count}"
+                log.warning("shard count not used: the log has another", kind=kind, log=counts[kind], remedy=remedy)
+        for kind in sorted(setup.kinds.keys() & setup.shards.keys() - counts.keys()):
+            added = kernel.KindAdded(kind=kind, shards=setup.shards[kind])
+            counts[kind] = setup.store.add_kind(kind, setup.shards[kind], record_of(added, entity, actor))
+            log.info("kind added to the log", kind=kind, shards=counts[kind])
+        return Router(setup.kinds, counts)
 
     def _enter(self, phase: str) -> None:
         self.phase = phase

@@ -26,6 +26,7 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        Tick, Upkeep     free          the same, found by a regular check
     hosted        Tick, Look       leaving       another process should own it (`sharing`), or it was asked to drain
     hosted        Retire           leaving       another process can host it
+    hosted        Tick, Look       free          released, because another number of shards was requested (`layout`)
     hosted        Retire           free          released on shutdown
     hosted        Tick, Look       free          released, because this process must not host its kind (`refusals`)
     leaving       HostLeft         free          released for the other process, which takes it
@@ -69,6 +70,7 @@ from chronolet.kernel.hosting.notices import (
 )
 from chronolet.kernel.hosting.refusals import HostingRefusals, Refuses
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.layout.changes import LayoutChanges
 from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.reader import Reader
 from chronolet.kernel.log.recovery import History
@@ -96,7 +98,8 @@ class SupervisorContext(NamedTuple):
     claims: Claims
     sharing: Sharing
     router: Callable[[], Router]
-    """Begins the log if there is none, and returns a router with the shard counts fixed when the log began."""
+    """Begins the log if there is none, and returns a router with the log's current shard counts."""
+    changes: LayoutChanges
     phase: Callable[[str], None]
     """Called with the name of each phase."""
     memory: LogMemory
@@ -214,9 +217,10 @@ class Supervisor(pykka.ThreadingActor):
 
     # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
+        self._follow_layout()
         refused = self._refusals.now(self._log.run)
         self._hand_over(refused)
-        hostable = self._context.kinds.keys() - refused
+        hostable = self._context.kinds.keys() - refused - set(self._context.changes.pending)
         ours = {shard for kind in hostable for shard in self._router.shards_of(kind)}
         missing = ours - set(self._hosted) - self._backing_off - self._handovers.unreleased.keys()
         if self._plan is not None and self._plan.take is not None:
@@ -238,12 +242,23 @@ class Supervisor(pykka.ThreadingActor):
     def _hand_over(self, refused: Mapping[str, str]) -> None:
         """Stop the hosts of refused kinds and release their shards."""
         stopped = {one.shard: one for one in self._hosted.handles().values() if one.shard.kind in refused}
-        for handle in stopped.values():
-            handle.stopping.set()  # all before the first wait, as in `_retire`
         for shard in stopped:
             log.warning("shard handed over, its kind is refused here", shard=str(shard), reason=refused[shard.kind])
-            self._stop_host(shard)
+        self._stop_hosts(list(stopped))
         self._refusals.hand_over({shard: handle.ledger.token for shard, handle in stopped.items()})
+
+    def _follow_layout(self) -> None:
+        """Carry out requested changes of shard counts, and route by the layout that results."""
+        changes = self._context.changes
+        for kind in () if self._reload else changes.pending:
+            self._stop_hosts([shard for shard in self._hosted if shard.kind == kind])
+            changes.attempt(kind)
+        router = changes.router(self._router)
+        if router is not self._router:
+            former, self._router = self._router, router
+            self._stop_hosts([s for s in self._hosted if former.count(s.kind) != router.count(s.kind)])
+            self._claims.lift_quarantines_except(router)
+            self._reader.use(router)
 
     def _take(self, shards: Sequence[Shard], *, adopts: bool) -> None:
         if self._reload:
@@ -253,7 +268,7 @@ class Supervisor(pykka.ThreadingActor):
             return
         if adopts and not self._adoption.attempt(self._router, self._log.run, self._log.lost):
             return  # the next tick retries
-        claims = self._claims.take(shards)
+        claims = self._context.changes.fitting(self._claims.take(shards), self._router)
         if claims:
             self._host(claims)
         else:
@@ -288,7 +303,7 @@ class Supervisor(pykka.ThreadingActor):
         """Look at the other processes, take what is ours, and hand over what is theirs."""
         router = self._router
         shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
-        kinds = self._context.kinds.keys() - self._refusals.now(self._log.run)
+        kinds = self._context.kinds.keys() - self._refusals.now(self._log.run) - set(self._context.changes.pending)
         self._plan = plan = self._context.sharing.look(
             shards, kinds=kinds, quarantined=self._claims.quarantined, leaving=self._leaving
         )
@@ -347,6 +362,13 @@ class Supervisor(pykka.ThreadingActor):
         self._backing_off.add(shard)
         self._context.services.shared.timers.after(seconds, lambda: self._tell(BackOffOver(shard)))
 
+    def _stop_hosts(self, shards: Sequence[Shard]) -> None:
+        handles = self._hosted.handles()
+        for shard in shards:
+            handles[shard].stopping.set()  # all before the first wait, as each host may be in a long call
+        for shard in shards:
+            self._stop_host(shard)
+
     def _stop_host(self, shard: Shard) -> None:
         self._reader.detach(shard)
         self._hosted.stop(shard)
@@ -386,6 +408,7 @@ class Supervisor(pykka.ThreadingActor):
         self._context.phase("beginning")
         self._stands_by = False
         self._router = self._context.router()
+        self._context.changes.read()
         if self._log.load():
             self._starts.unreported = self._log.lost
             self._adoption.repeat()
@@ -420,6 +443,7 @@ class Supervisor(pykka.ThreadingActor):
             self._reload_all()
         elif self._hosted:  # not before: the old end must stay stored until a host records the loss
             self._log.remember(self._hosted.handles().values(), self._reader)
+        self._context.changes.read()
         self._share()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:

@@ -82,6 +82,14 @@ class Reader:
         """Stop reading for a shard."""
         self._change(lambda: self._dismiss(shard))
 
+    def use(self, router: Router) -> None:
+        """Route by another layout from the next read on. No shard may be attached whose kind's count differs."""
+
+        def change() -> None:
+            self._router = router
+
+        self._change(change)
+
     def stop(self) -> None:
         """Stop reading, and wait for the thread to end."""
         self._stopping.set()

@@ -16,9 +16,10 @@ import structlog
 
 from chronolet.kernel.hosting.host_handle import Recovered
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.step.inherited import undecided
 from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.step.snapshots import decode_states, snapshot_format
 from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
@@ -95,7 +96,8 @@ class Recovery:
                 continue
             for shard, item in self._router.route(entry, recovered.keys()):
                 if newest > recovered[shard].ledger.log_cursor:
-                    recovered[shard].backlog.append(item)
+                    left = undecided(item, shard.kind, acquired[shard][1].decided)
+                    recovered[shard].backlog += () if left is None else (left,)
         log_time = time_of(last) if last else self._time_of(newest)
         for each in recovered.values():
             each.read_to = newest
@@ -124,6 +126,7 @@ class Recovery:
     def _begin(self, shard: Shard, token: str, head: Head, snapshot: Snapshot | None, *, careful: bool) -> Recovered:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
+        ledger.snapshot_format = snapshot_format(kind, self._router.count(kind.name))
         at = self._restore(ledger, kind, snapshot)
         return Recovered(
             ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, attempts=head.attempts
@@ -145,7 +148,7 @@ class Recovery:
     def _restore(self, ledger: Ledger[Any], kind: Kind[Any], snapshot: Snapshot | None) -> Position:
         if snapshot is None:
             return START
-        if snapshot.format != kind.format:
+        if snapshot.format != ledger.snapshot_format:
             at = str(snapshot.position)
             log.warning(
                 "snapshot with another format ignored", shard=str(ledger.shard), position=at, format=snapshot.format

@@ -11,7 +11,7 @@ A counter proves a death if it has not moved for a lease's time-to-live, as meas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ import structlog
 
 from chronolet.kernel.ownership.life_lock import proven_dead, sweep
 from chronolet.kernel.ownership.watch import CounterWatch
-from chronolet.kernel.storage.store import Acquired, Head, NotFree, Proof, Store, StoreBroken, owner_of
+from chronolet.kernel.step.routing import Router
+from chronolet.kernel.storage.store import Acquired, Head, NotFree, Proof, Store, StoreBroken, epoch_of, owner_of
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.keys import Shard
 
@@ -33,6 +34,14 @@ class Claim(NamedTuple):
     """The shard's hash, with this process's token."""
     former: kernel.ShardTakenOver | None
     """The event of the takeover, or None if no other process owned the shard or its owner had released it."""
+
+    @property
+    def unclean(self) -> bool:
+        """Whether the former owner ended without a handover; after a change of the number of shards, whether the owner
+        of any former shard did.
+        """
+        first = self.head.unclean_epoch and epoch_of(self.head.token) == self.head.unclean_epoch + 1
+        return self.former is not None or bool(first)
 
 
 class Claims:
@@ -77,8 +86,7 @@ class Claims:
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
         """Acquire those of the given shards that are free."""
         heads = self.heads(shards)
-        others = {owner_of(head.token) for head in heads.values()} - {"", self._process}
-        dead = self._watch.read(self._store.renewals, others)
+        dead = self._watch.read(self._store.renewals, self._others(heads.values()))
         claims: dict[Shard, Claim] = {}
         for shard, head in heads.items():
             proof = self._proof_of_free(head, dead)
@@ -87,6 +95,38 @@ class Claims:
             elif (claim := self._claim(shard, head, proof, dead.get(owner_of(head.token), ""))) is not None:
                 claims[shard] = claim
         return claims
+
+    def take_all(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
+        """Acquire all of these shards, or none: if one is not free, the others are given back.
+
+        Each caller acquires them in the same order, so of several callers one gets all.
+        """
+        heads = self.heads(shards)
+        dead = self._watch.read(self._store.renewals, self._others(heads.values()))
+        proofs = {shard: proof for shard, head in heads.items() if (proof := self._proof_of_free(head, dead))}
+        claims: dict[Shard, Claim] = {}
+        if len(proofs) == len(shards):
+            for shard in shards:
+                head = heads[shard]
+                claim = self._claim(shard, head, proofs[shard], dead.get(owner_of(head.token), ""))
+                if claim is None:
+                    break
+                claims[shard] = claim
+        if len(claims) == len(shards):
+            return claims
+        self.give_back(shards)
+        return {}
+
+    def give_back(self, shards: Sequence[Shard]) -> None:
+        """Release those of the given shards that this process owns. None of them may have a host."""
+        ours = [(s, head.token) for s, head in self.heads(shards).items() if owner_of(head.token) == self._process]
+        if ours:
+            self._store.retire("nobody", ours)  # "nobody", because this process keeps its lease
+
+    def owners_of(self, shards: Sequence[Shard]) -> Mapping[Shard, str]:
+        """Return the other processes that own some of these shards."""
+        owners = {shard: owner_of(head.token) for shard, head in self.heads(shards).items()}
+        return {shard: owner for shard, owner in owners.items() if owner not in ("", self._process)}
 
     def quarantine(self, shard: Shard, error: str) -> None:
         """Quarantine a shard because of an error."""
@@ -99,9 +139,18 @@ class Claims:
         if shard in self.quarantined:
             self.quarantined = {other: error for other, error in self.quarantined.items() if other != shard}
 
+    def lift_quarantines_except(self, router: Router) -> None:
+        """End the quarantine of shards that the router's layout does not have."""
+        for shard in self.quarantined:
+            if shard not in router.shards_of(shard.kind):
+                self.lift_quarantine(shard)
+
     def sweep(self) -> None:
         """Remove the lock files of dead processes that no longer have a lease."""
         sweep(self._locks, self._store.alive())
+
+    def _others(self, heads: Iterable[Head]) -> set[str]:
+        return {owner_of(head.token) for head in heads} - {"", self._process}
 
     def _proof_of_free(self, head: Head, dead: Collection[str]) -> Proof | None:
         owner = owner_of(head.token)
@@ -113,9 +162,8 @@ class Claims:
 
     def _claim(self, shard: Shard, head: Head, proof: Proof, counter: str) -> Claim | None:
         try:
-            answer = self._store.acquire(
-                shard, head.token, self._process, registry.SCHEMA, proof=proof, counter=counter
-            )
+            schema = max(registry.SCHEMA, registry.RESHARDED)
+            answer = self._store.acquire(shard, head.token, self._process, schema, proof=proof, counter=counter)
         except StoreBroken as error:
             self.quarantine(shard, str(error))
             return None

@@ -20,12 +20,14 @@ M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of a process's kinds, and the shard count of each kind, fixed by the log's first event."""
+    """The subscriptions of a process's kinds, and the shard count of each kind. If the layout changes, a new router
+    takes its place.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         unknown = sorted(kinds.keys() - shards.keys())
         if unknown:
-            raise ValueError(f"kinds {', '.join(unknown)}: this node's log was begun without them, only with {shards}")
+            raise ValueError(f"kinds {', '.join(unknown)}: this node's log does not have them, only {shards}")
         self._kinds = kinds
         self._shards = shards
         self._subscribers: dict[str, list[tuple[Kind[Any], EventRoute]]] = {}
@@ -33,6 +35,15 @@ class Router:
             for event, route in kind.subscribes.items():
                 name = registry.type_of(event).partition("@")[0]
                 self._subscribers.setdefault(name, []).append((kind, route))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The shard count of each kind of the node."""
+        return self._shards
+
+    def count(self, kind: str) -> int:
+        """Return the number of shards of a kind."""
+        return self._shards[kind]
 
     def shards_of(self, kind: str) -> tuple[Shard, ...]:
         """Return all shards of a kind."""
@@ -100,6 +111,15 @@ class Router:
         if any(self.shard_for(kind.name, key) != shard for key in keys):
             error = f"{mail.type} about {', '.join(keys)}: sent to {shard}, which does not own these entities"
         return Input("mailbox", mail.id, keys, command, mail.request, mail.type, mail.entity, mail.data, error)
+
+    def owner_of_mail(self, kind: str, mail: Mail) -> Shard:
+        """Return the shard that owns the entity of a waiting command. If the command cannot be decoded or routed, use
+        the entity that the envelope names: that shard's host quarantines it.
+        """
+        command, _ = _decoded(mail.type, mail.data, Command)
+        routes = self._kinds[kind].commands
+        keys = _routed_to(routes[type(command)], command)[0] if command is not None and type(command) in routes else ()
+        return self.shard_for(kind, keys[0] if keys else mail.entity.partition("/")[2])
 
     def _by_shard(self, kind: str, keys: Sequence[str]) -> dict[Shard, tuple[str, ...]]:
         grouped: dict[Shard, tuple[str, ...]] = {}

@@ -175,7 +175,7 @@ class ShardWriter:
 
     def _snapshot(self, at: Position) -> None:
         ledger = self._ledger
-        snapshot = Snapshot(position=at, format=ledger.kind.format, state=ledger.snapshot())
+        snapshot = Snapshot(position=at, format=ledger.snapshot_format, state=ledger.snapshot())
         try:
             stored = self._store.snapshot(ledger.shard, ledger.token, snapshot)
         except (StoreUnreachable, StoreBroken) as error:

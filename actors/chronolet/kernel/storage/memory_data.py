@@ -50,6 +50,8 @@ class MemoryServer:
         self.changed = threading.Condition()
         self.run = ""
         self.counts: dict[str, int] = {}
+        self.requested: dict[str, int] = {}
+        self.refused: dict[str, str] = {}
         self.log: list[Entry] = []
         self.last = START
         self.archived = START
@@ -65,6 +67,10 @@ class MemoryServer:
     def shard(self, shard: Shard) -> ShardData:
         """Return the shard's data, which is created on first use."""
         return self._shards.setdefault(shard, ShardData())
+
+    def replace(self, shard: Shard, data: ShardData) -> None:
+        """Replace all data of a shard."""
+        self._shards[shard] = data
 
     def update(self, shard: Shard, **fields: object) -> None:
         """Replace fields of a shard's hash."""

@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_layout import MemoryLayout
 from chronolet.kernel.storage.memory_members import MemoryMembers
 from chronolet.kernel.storage.store import (
     DEAD_LETTERS,
@@ -46,7 +47,7 @@ _position = attrgetter("position")
 _id = attrgetter("id")
 
 
-class MemoryStore(MemoryMembers):
+class MemoryStore(MemoryMembers, MemoryLayout):
     """A `Store` for one process, backed by a `MemoryServer`, by default a new one. A mailbox accepts at most
     `mailbox_full` waiting commands.
     """
@@ -265,12 +266,14 @@ class MemoryStore(MemoryMembers):
     # -- commands ------------------------------------------------------------------------------------------------
 
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
         server = self._server
         if not request:
             raise StoreBroken("send was refused and nothing was written: a request id is needed")
         with server.changed:
+            if of and server.counts.get(shard.kind) != of:
+                return "moved"
             box = server.shard(shard)
             if request in box.requests:
                 return "duplicate"

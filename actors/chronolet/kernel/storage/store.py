@@ -1,5 +1,5 @@
 """The kernel's interface to Redis: a Protocol with two implementations, `redis.store` (the versioned function libraries
-`functions.lua` and `functions_2.lua`) and `memory_store` (in memory). Both pass the same contract suite.
+`functions*.lua`) and `memory_store` (in memory). Both pass the same contract suite.
 
 Input: steps, acquisitions, snapshots. Output: plain values, including refusals that a caller must expect (`Fenced`,
 `Conflict`, `busy`). A lost connection raises `StoreUnreachable`: the call may or may not have been executed.
@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from chronolet.kernel.storage.layout import Decided, LayoutStore
 from chronolet.kernel.storage.members import Members
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
@@ -65,10 +66,18 @@ class Head(Struct, frozen=True):
     """The token under which the shard was last moved (`Members.release`)."""
     moves: int = 0
     """How often the shard was moved gracefully."""
+    shards: int = 0
+    """The number of shards that the kind had when this hash was written by a change of that number; 0 if there was no
+    change.
+    """
+    decided: Decided = ()
+    """What the former shards had decided when the number changed (`step.inherited`)."""
+    unclean_epoch: int = 0
+    """If the number changed after a former owner had ended without a handover: the epoch before the next owner's."""
 
 
 class Run(Struct, frozen=True):
-    """The log's run and the number of shards of each kind, both fixed when the log began."""
+    """The log's run and the current number of shards of each kind."""
 
     run: str
     shards: Mapping[str, int]
@@ -197,7 +206,7 @@ class Inputs(Struct, frozen=True):
     mail: Mapping[Shard, Sequence[Mail]]
 
 
-class Store(Members, Protocol):
+class Store(Members, LayoutStore, Protocol):
     """One node's log, mailboxes, shards, leases and members."""
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -302,10 +311,13 @@ class Store(Members, Protocol):
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
         """Put a command into a shard's mailbox. Idempotent: returns `duplicate` if the request id is known. Returns
         `busy` if 10,000 commands are waiting.
+
+        `of`: the number of shards with which the caller chose the shard. Returns `moved` if the kind has another number
+        now: read the layout, choose again. Needed only for a kind whose number may change.
         """
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------

@@ -51,7 +51,6 @@ from chronolet.prober import effects as prober_effects
 from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.qos import actor as qos
 from chronolet.qos import effects as qos_effects
-from chronolet_schemas.keys import shards_of
 
 HEAD_START_SECONDS = 0.5
 """Maximum time for which the other sandboxes of a batch wait for the first one, so that it starts as fast as a single
@@ -69,7 +68,7 @@ SHARDS: Mapping[str, int] = {
     "kube_events": 1,
     "keeper": 1,
 }
-"""The shard count of every kind that a node may ever host: a log's first event fixes these counts permanently."""
+"""The usual shard count of every kind of a node, with which a new log begins (setting `shards`)."""
 
 Run = Callable[[], str]
 """Returns the log's run id, which is known once the process has read the log."""
@@ -177,7 +176,6 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
     return Keeping(
         store=parts.store,
         archive=parts.archive.current,
-        shards=[shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)],
         now=_now,
         disk=parts.disk,
         announce=lambda: parts.store.announce(_announcement(parts.settings)),

@@ -52,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     actors: tuple[str, ...] = ALL_ACTORS
     process_name: str = ""
     """Empty: a unique name is generated at each start."""
+    shards: dict[str, int] = {}
+    """Shard counts of a new log, for kinds that are not to have the usual number."""
     docker: str = "unix:///var/run/docker.sock"
     machine_id_file: Path = Path("/etc/machine-id")
     pod_manifest_path: str = ""

@@ -15,6 +15,7 @@ from chronolet.node.settings.participants import ADMISSION
 from chronolet.node.settings.probes import PROBE_SETTINGS
 from chronolet.node.settings.setting import Setting
 from chronolet.node.settings.settings import ALL_ACTORS, Settings
+from chronolet.node.settings.shard_counts import SHARD_COUNTS
 from chronolet.node.settings.shares import SHARES
 from chronolet.node.settings.values import (
     any_text,
@@ -67,6 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
         process_name,
         metavar="NAME",
     ),
+    SHARD_COUNTS,
     DOCKER,
     MACHINE_ID_FILE,
     Setting(

@@ -21,6 +21,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_steps_2": ("functions_steps.lua",),
     "chronolet_site_1": ("functions_site.lua",),
     "chronolet_members": ("functions_members.lua",),
+    "chronolet_shards_1": ("functions_shards.lua",),
     "chronolet_show": (
         "show/json.lua",
         "show/times.lua",

@@ -1,5 +1,5 @@
 """The node's store in Redis: all writes to the log and to the shards go through
-the functions in `functions.lua` and `functions_2.lua`.
+the functions in `functions.lua`, `functions_2.lua` and `functions_shards.lua`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
@@ -17,6 +17,7 @@ from msgspec import Struct
 from chronolet.kernel.storage.redis import library, replies, scan
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ResponseError, no_function, translated
+from chronolet.kernel.storage.redis.layout import RedisLayout
 from chronolet.kernel.storage.redis.members import RedisMembers
 from chronolet.kernel.storage.redis.reader import Reader
 from chronolet.kernel.storage.redis.replies import position, text
@@ -66,7 +67,7 @@ _PROCESS = b"process:"
 """The prefix of the fields of the node's hash that name processes."""
 
 
-class RedisStore(RedisMembers):
+class RedisStore(RedisMembers, RedisLayout):
     """The `Store` of one node on the server at a URL: redis://, rediss:// (TLS) or unix://, with password and database
     as parsed by `urls`.
 
@@ -242,12 +243,18 @@ class RedisStore(RedisMembers):
     # -- commands ------------------------------------------------------------------------------------------------
 
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
-        keys = (self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard))
-        word = self._function("send", keys, mail_type, entity, request, data)[0]
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
+        keys = [self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard)]
+        mail = (mail_type, entity, request, data)
+        if of:
+            word = self._function("send", [*keys, self._keys.meta], *mail, shard.kind, of, version=2)[0]
+        else:
+            word = self._function("send", keys, *mail)[0]
         if word == b"BUSY":
             return "busy"
+        if word == b"MOVED":
+            return "moved"
         # After a lost reply the duplicate may be this call's own first attempt; either way it is stored once.
         return "duplicate" if word == b"DUPLICATE" else "sent"
 

@@ -1,0 +1,37 @@
+"""Which log entries a former shard of the same entity has decided already, after the number of shards has changed.
+
+Input: a message of the log, and the tables in the shard's hash. Output: the message for the entities that have not
+decided it. Pure. Next: `log.recovery`, the only place where such a message can appear: everything that the tables
+concern is in the log before the shard's first owner recovers it.
+
+Each former shard had its own cursor. A new shard begins at the lowest of them, and skips for each entity what the
+entity's former shard had decided: that is every entry up to that shard's cursor. After a second change, a table of the
+first one may still matter; an entry is decided if any table says so.
+"""
+
+from __future__ import annotations
+
+from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.storage.layout import Decided
+from chronolet_schemas.envelope import Position
+from chronolet_schemas.keys import shard_for
+
+
+def undecided(item: Input, kind: str, decided: Decided) -> Input | None:
+    """Return the message with the keys that have not decided it; None if there are none.
+
+    A message that cannot be decoded or routed has no keys. Only the first shard of a kind quarantines it.
+    """
+    if not decided or not item.keys:
+        return None if any(item.at <= table[0] for table in decided) else item
+    keys = tuple(key for key in item.keys if not any(item.at <= _cursor(kind, key, table) for table in decided))
+    return item._replace(keys=keys) if keys else None
+
+
+def _cursor(kind: str, key: str, table: tuple[Position, ...]) -> Position:
+    return table[shard_for(kind, len(table), key).index or 0]
+
+
+def still_needed(decided: Decided, cursor: Position) -> Decided:
+    """Return the tables that say more than a shard's cursor does."""
+    return tuple(table for table in decided if max(table) > cursor)
