@@ -20,6 +20,7 @@ from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.ownership.life_lock import NameTaken
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.node import service_manager
 from chronolet.node.agent_log import formats
 from chronolet.node.composition.collectors import uncollected
 from chronolet.node.composition.wiring import Node, build
@@ -53,7 +54,8 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
         threading.Thread(
             target=_stop_on_signal, args=(signalled, node, tuning.end_seconds), name="signals", daemon=True
         ).start()
-        with _Services(node, tuning):
+        manager = service_manager.taken_from(os.environ, os.getpid())
+        with _Services(node, tuning), service_manager.reporting(node.process, manager):
             return _run_process(node)
     except (SettingsError, StoreUnreachable, StoreBroken, NameTaken) as error:
         log.error("cannot run", error=str(error))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -53,6 +54,8 @@ from chronolet_schemas import kernel
 from chronolet_schemas.keys import Shard
 
 CHECK_PAUSE_SECONDS = 1.0
+BEAT_SECONDS = 5.0
+"""Interval at which the thread of the timers proves that it runs."""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -105,6 +108,8 @@ class Process:
         self._setup = setup
         self._over = threading.Event()
         self._timers = Timers()
+        self._beat_at = 0.0
+        self._beat()
         info = f"{','.join(sorted(setup.kinds))} {setup.address}".strip()
         self.lease = Lease(setup.store, self.id, info, self._timers, ttl_milliseconds=setup.lease_milliseconds)
         watch = CounterWatch(setup.lease_milliseconds / 1000)
@@ -156,6 +161,14 @@ class Process:
         """Return the quarantined shards of this process's kinds, each with the reason. No process hosts them."""
         return self._claims.quarantined
 
+    def stalled_threads(self, seconds: float) -> tuple[str, ...]:
+        """Return the names of this process's own threads that have not run for `seconds`: without its timers or its
+        lease, a process never decides again what it has to do. An outage of the server stalls neither.
+        """
+        now = time.monotonic()
+        ages = {"timers": now - self._beat_at, "lease": self.lease.idle_seconds()}
+        return tuple(name for name, age in ages.items() if age > seconds)
+
     def retire(self) -> None:
         """Stop cleanly. If other processes take part, hand over the shards to them, else cancel effects and release
         the shards.
@@ -178,6 +191,10 @@ class Process:
         return 0.0 if self._sharing.alone else self._setup.timing.handover_seconds
 
     # -- inside --------------------------------------------------------------------------------------------------
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic()
+        self._timers.after(BEAT_SECONDS, self._beat)
+
     def _drop_lease(self) -> None:
         """Release the lease in place of the supervisor, which has not been started."""
         self.lease.stop()

@@ -81,6 +81,8 @@ class Lease:
         self._confirmed = 0
         self._regained: Callable[[], None] | None = None
         self._stopping = threading.Event()
+        self._turned_at: float | None = None
+        """When the thread last began a renewal, on the monotonic clock; None before it starts."""
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def count_from(self, number: int) -> None:
@@ -96,7 +98,12 @@ class Lease:
         self._renew()
         self._confirmed = self.lapses
         self._regained = regained
+        self._turned_at = time.monotonic()
         self._thread.start()
+
+    def idle_seconds(self) -> float:
+        """Return how long ago the thread began a renewal, answered or not; 0 before `start`."""
+        return 0.0 if self._turned_at is None else time.monotonic() - self._turned_at
 
     @property
     def renewal_seconds(self) -> float:
@@ -142,6 +149,7 @@ class Lease:
         failing, pause = False, self.renewal_seconds
         while not self._stopping.wait(pause):
             began = self._now()
+            self._turned_at = time.monotonic()
             if began >= self._good_until - self._margin:
                 self._stop_standing()  # the timer does not run while the machine is suspended
             try:
