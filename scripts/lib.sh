@@ -160,6 +160,34 @@ wanted_by() {
     echo "$ROOT $(cat "$ROOT/pyproject.toml" "${@/#/$ROOT/requirements/}" | sha256sum)"
 }
 
+# ---- what is built from a source tree ----------------------------------------------------------------------------------
+
+# build_options ARGUMENT...: parses [--tree FOLDER] [--out FOLDER] into `tree` and `out`, and fixes the time of all files
+# that are built, so that two builds of one commit are equal. The calling script defines `usage`.
+# shellcheck disable=SC2034 # the calling script uses them
+build_options() {
+    tree=$ROOT
+    out=$ROOT/build/dist
+    while (($#)); do
+        case $1 in
+            -h | --help)
+                usage
+                exit
+                ;;
+            --tree) tree=$(cd "${2:?--tree needs a folder}" && pwd) ;;
+            --out) out=${2:?--out needs a folder} ;;
+            *) die "unknown option $1; see --help" ;;
+        esac
+        shift 2
+    done
+    # Outside a repository, the changelog is as old as the release.
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$tree" log -1 --format=%ct 2>/dev/null || stat -c %Y "$tree/CHANGELOG.md")}
+    export SOURCE_DATE_EPOCH
+}
+
+# project_version FOLDER: prints the version of a source tree. pyproject.toml is the only place that states it.
+project_version() { sed -nE 's/^version = "([^"]+)"$/\1/p' "$1/pyproject.toml" | head -n 1; }
+
 # ---- Redis -----------------------------------------------------------------------------------------------------------
 
 # redis_will_do: succeeds if a server on PATH supports functions (Redis 7.0 or newer, any Valkey).
