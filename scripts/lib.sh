@@ -185,6 +185,21 @@ build_options() {
     export SOURCE_DATE_EPOCH
 }
 
+# build_wheel PYTHON VENV TREE OUT: builds a wheel in a new venv that has the locked build backend; prints its path.
+build_wheel() {
+    local python=$1 venv=$2 tree=$3 out=$4 dist wheel
+    say "Wheel: building from $tree"
+    quietly "$python" -m venv "$venv"
+    quietly "$venv/bin/pip" install --disable-pip-version-check --no-deps --require-hashes \
+        --requirement "$ROOT/requirements/build.txt"
+    dist=$(mktemp -d "$venv/dist-XXXXXX")
+    quietly "$venv/bin/pip" wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$dist" "$tree"
+    wheel=$(basename "$dist"/*.whl)
+    mkdir -p "$out"
+    mv "$dist/$wheel" "$out"
+    echo "$out/$wheel"
+}
+
 # project_version FOLDER: prints the version of a source tree. pyproject.toml is the only place that states it.
 project_version() { sed -nE 's/^version = "([^"]+)"$/\1/p' "$1/pyproject.toml" | head -n 1; }
 

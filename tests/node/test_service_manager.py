@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from chronolet.node import service_manager
 from chronolet.node.service_manager import ServiceManager
-from tests.support.scratch import HANG_SECONDS
+from tests.support.scratch import HANG_SECONDS, wait_until
 
 PID = 7
 
@@ -21,9 +22,11 @@ class FakeProcess:
     def __init__(self, phase: str = "checking") -> None:
         self.phase = phase
         self.stalled: tuple[str, ...] = ()
+        self.looks = 0
 
     def stalled_threads(self, seconds: float) -> Collection[str]:
         assert seconds == service_manager.STALL_SECONDS
+        self.looks += 1
         return self.stalled
 
 
@@ -44,14 +47,14 @@ class Received:
     def wait_for_line(self, line: str) -> list[str]:
         return self.wait_for(lambda lines: line in lines)
 
-    def forget(self) -> None:
-        """Forget everything that has been sent so far."""
+    def received(self) -> list[str]:
+        """Return what has been received so far, without waiting."""
         self._channel.setblocking(False)
         try:
             while True:
-                self._channel.recv(4096)
+                self.lines += self._channel.recv(4096).decode().splitlines()
         except BlockingIOError:
-            self.lines = []
+            return self.lines
         finally:
             self._channel.settimeout(HANG_SECONDS)
 
@@ -95,15 +98,18 @@ def test_a_standby_is_ready(manager: tuple[ServiceManager, Received]) -> None:
 
 def test_a_process_with_a_stalled_thread_is_not_alive(manager: tuple[ServiceManager, Received]) -> None:
     process = FakeProcess("running")
-    with service_manager.reporting(process, manager[0]):
+    with service_manager.reporting(process, manager[0]), structlog.testing.capture_logs() as logged:
         manager[1].wait_for_line("WATCHDOG=1")
         process.stalled = ("timers", "lease")
         manager[1].wait_for_line("STATUS=stuck: timers, lease")
-        manager[1].forget()
-        for _ in range(3):
-            assert manager[1].wait_for_line("STATUS=stuck: timers, lease") == ["STATUS=stuck: timers, lease"]
+        # Whatever it sends from now on, it is no sign of life: a change of the phase, for example.
+        process.phase = "acquiring"
+        looks = process.looks
+        wait_until(lambda: process.looks > looks + 10, "further looks")
+        assert manager[1].received() == []
         process.stalled = ()
-        manager[1].wait_for_line("WATCHDOG=1")
+        assert manager[1].wait_for_line("WATCHDOG=1")[0] == "STATUS=acquiring"
+    assert [line["status"] for line in logged if line["log_level"] == "error"] == ["stuck: timers, lease"]
 
 
 def test_without_a_watchdog_no_sign_of_life_is_sent(manager: tuple[ServiceManager, Received]) -> None:

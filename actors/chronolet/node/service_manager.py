@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Collection, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+import structlog
 from msgspec import Struct
 
 READY_PHASES = frozenset({"running", "standing by"})
@@ -32,6 +34,8 @@ WATCHDOG_PARTS = 4
 EXTENSION_SECONDS = 60.0
 STALL_SECONDS = 60.0
 """A thread that has not run for this long is stuck. Far above the longest time-out of a renewal of the lease."""
+
+log = structlog.get_logger("chronolet.node")
 
 
 class Reported(Protocol):
@@ -94,8 +98,10 @@ class _Reporter:
     def __init__(self, process: Reported, manager: ServiceManager) -> None:
         self._process = process
         self._manager = manager
-        self._phase = ""
+        self._reported = ""
         self._ready = False
+        self._sign_at = 0.0
+        """When the next sign of life is due, on the monotonic clock."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="service manager", daemon=True)
 
@@ -116,18 +122,30 @@ class _Reporter:
                 return
 
     def _news(self) -> list[str]:
-        phase, stalled = self._process.phase, self._process.stalled_threads(STALL_SECONDS)
-        news = []
-        if phase != self._phase:
-            self._phase = phase
-            news.append(f"STATUS={phase}")
-        if not self._ready:
-            if phase in READY_PHASES:
-                self._ready = True
-                news.append("READY=1")
-            elif phase not in WAITING_PHASES and not stalled:
-                news.append(f"EXTEND_TIMEOUT_USEC={round(EXTENSION_SECONDS * 1e6)}")
-        if self._manager.watchdog_seconds:
-            # systemd keeps the last status: the journal of the restart then names the culprit.
-            news.append(f"STATUS=stuck: {', '.join(stalled)}" if stalled else "WATCHDOG=1")
+        stalled = ", ".join(self._process.stalled_threads(STALL_SECONDS))
+        news = [*self._status(f"stuck: {stalled}" if stalled else self._process.phase), *self._start(bool(stalled))]
+        watchdog, now = self._manager.watchdog_seconds, time.monotonic()
+        if watchdog and not stalled and now >= self._sign_at:
+            self._sign_at = now + watchdog / WATCHDOG_PARTS
+            news.append("WATCHDOG=1")
         return news
+
+    def _status(self, status: str) -> list[str]:
+        if status == self._reported:
+            return []
+        if status.startswith("stuck"):
+            # For the log of the restart that follows if there is a watchdog.
+            log.error("threads of this process do not run", status=status)
+        self._reported = status
+        return [f"STATUS={status}"]
+
+    def _start(self, stalled: bool) -> list[str]:
+        """Return what the service manager needs to know until the process is ready."""
+        phase = self._process.phase
+        if self._ready:
+            return []
+        if phase in READY_PHASES:
+            self._ready = True
+            return ["READY=1"]
+        extends = phase not in WAITING_PHASES and not stalled
+        return [f"EXTEND_TIMEOUT_USEC={round(EXTENSION_SECONDS * 1e6)}"] if extends else []
