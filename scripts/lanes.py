@@ -43,6 +43,7 @@ LONGEST_FIRST = (
     "tests/integration/effects/pod",
     "tests/kernel/kill",
     "tests/setup",
+    "tests/deploy",
     "tests/e2e/pods/test_churn.py",
     "tests/adapters",
     "tests/cli",

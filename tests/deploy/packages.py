@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.scratch import hang_limit
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("sh", "cat", "cut", "grep", "rm", "rmdir", "sort", "umount", "wc", "sed", "ls")
+TOOLS = ("basename", "cat", "cut", "find", "grep", "rm", "rmdir", "sh", "sort", "umount", "wc")
 _RECORDER = """#!/bin/sh
 echo "$(basename $0) $*" >>/calls
 case "$0 $*" in
@@ -59,7 +59,7 @@ class Machine:
         busybox = shutil.which("busybox")
         assert busybox is not None, "busybox-static is missing; scripts/test installs it"
         shutil.copy(busybox, root / "bin" / "busybox")
-        for tool in (*TOOLS, "basename"):
+        for tool in TOOLS:
             (root / "bin" / tool).symlink_to("busybox")
         for recorder in ("systemctl", "deb-systemd-helper", "deb-systemd-invoke", "docker", "python3"):
             path = root / "usr/bin" / recorder

@@ -51,7 +51,7 @@ def bash(script: str, *, cwd: Path = ROOT, **environment: str) -> subprocess.Com
 
 
 def bash_files() -> list[Path]:
-    folders = ("scripts", ".ci", "tests/setup", "deploy/debian")
+    folders = ("scripts", ".ci", "tests/setup", "deploy/debian", "compose")
     files = [path for name in folders for path in sorted((ROOT / name).iterdir())]
     return [path for path in files if path.is_file() and _is_bash(path)]
 
@@ -83,7 +83,7 @@ def test_shellcheck_finds_nothing() -> None:
     [
         *("scripts/run", "scripts/test", "scripts/lock", "scripts/wheel", "scripts/deb"),
         *("tests/setup/fresh_machine", "tests/setup/cgroup2_machine", "tests/setup/package_machine"),
-        "tests/setup/previous_release",
+        *("tests/setup/previous_release", "compose/build", "compose/certificates"),
     ],
 )
 def test_help_sets_nothing_up(script: str) -> None:
