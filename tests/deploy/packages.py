@@ -6,7 +6,9 @@ busybox as their shell, while systemd's commands only record how they were calle
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -53,9 +55,18 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for folder in ("bin", "usr/bin", "proc", "run/systemd/system", "var/lib/dpkg/info", "var/lib/dpkg/updates"):
+        for folder in (
+            "bin",
+            "dev",
+            "usr/bin",
+            "proc",
+            "run/systemd/system",
+            "var/lib/dpkg/info",
+            "var/lib/dpkg/updates",
+        ):
             (root / folder).mkdir(parents=True)
         (root / "var/lib/dpkg/status").touch()
+        os.mknod(root / "dev" / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         busybox = shutil.which("busybox")
         assert busybox is not None, "busybox-static is missing; scripts/test installs it"
         shutil.copy(busybox, root / "bin" / "busybox")

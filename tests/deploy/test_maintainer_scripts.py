@@ -97,6 +97,12 @@ def test_removal_keeps_data_and_settings_and_purge_removes_them(machine: Machine
     assert sorted(path.name for path in manifest.parent.parent.iterdir()) == ["manifests"]
 
 
+def test_an_installation_after_a_removal_starts_the_service(machine: Machine, releases: tuple[Path, Path]) -> None:
+    machine.dpkg("-i", releases[0])
+    machine.dpkg("-r", "chronolet")
+    assert systemctl(machine.dpkg("-i", releases[0])) == [f"start {SERVICE}"]
+
+
 def test_purge_leaves_nothing_and_spares_other_folders(machine: Machine, releases: tuple[Path, Path]) -> None:
     machine.dpkg("-i", releases[0])
     with_data(machine)
