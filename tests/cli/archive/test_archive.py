@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,14 +169,16 @@ def test_a_large_gap_becomes_several_files(opened: Desk, monkeypatch: pytest.Mon
 def test_a_folder_that_cannot_be_written_is_an_error_for_each_file(opened: Desk) -> None:
     path = opened.files()[3]
     path.unlink()
-    repair = repairing.Repair(Archive(ReadOnly(opened), NODE, "run-1"), opened.store)
+    read_only: Any = ReadOnly(opened)
+    repair = repairing.Repair(Archive(read_only, NODE, "run-1"), opened.store)
     (outcome,) = repair.run(verify(opened.archive, opened.store))
     assert (outcome.error, outcome.written) == ("Read-only file system", ())
 
 
 def test_a_file_that_is_not_given_out_is_left_alone_even_if_losses_are_accepted(opened: Desk) -> None:
     """A service that is down says nothing about its files."""
-    unreachable = Archive(Unreachable(opened), NODE, "run-1")
+    storage: Any = Unreachable(opened)
+    unreachable = Archive(storage, NODE, "run-1")
     names = [path.name for path in opened.files()]
     report = verify(unreachable, opened.store)
     assert [(file.unreachable, file.problem) for file in report.files] == [
@@ -193,7 +196,7 @@ class Unreachable:
     def __init__(self, at_desk: Desk) -> None:
         self._storage = at_desk.archive.storage
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
 
     def opened(self, name: str) -> object:
@@ -206,7 +209,7 @@ class ReadOnly:
     def __init__(self, at_desk: Desk) -> None:
         self._storage = at_desk.archive.storage
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
 
     def put(self, name: str, content: bytes) -> None:

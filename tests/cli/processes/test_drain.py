@@ -12,9 +12,9 @@ from tests.support import scratch
 PODS = [Shard("pod", index) for index in range(4)]
 
 
-def join(node: WrittenNode, name: str, *kinds: str, **more: bool) -> None:
+def join(node: WrittenNode, name: str, *kinds: str, leaving: bool = False) -> None:
     node.store.renew(name, "", 3_600_000)
-    node.store.publish(name, Member(instance=name, kinds=kinds, **more))
+    node.store.publish(name, Member(instance=name, kinds=kinds, leaving=leaving))
 
 
 @pytest.fixture

@@ -102,7 +102,8 @@ class Asked(msgspec.Struct, frozen=True):
     def owner(self) -> str:
         """Return the process that owns the shard of `manifests`."""
         (token,) = self.server.client().hmget(KEYS.shard(Shard("manifests")), "token")
-        return str(token.decode().partition(":")[2])
+        assert isinstance(token, bytes)
+        return token.decode().partition(":")[2]
 
     @contextmanager
     def without_lease(self) -> Iterator[None]:
@@ -138,7 +139,7 @@ def asked(docker_engine: PrivateDocker) -> Iterator[Asked]:
             a_pod("gpu", requesting(RESOURCE, 1)),
         )
         mailbox = KEYS.mailbox(Shard("manifests"))
-        fields = {"type": "manifests.ApplyPods@1", "entity": "manifests/node", "request": "bad", "data": b"\xc1"}
+        fields: Any = {"type": "manifests.ApplyPods@1", "entity": "manifests/node", "request": "bad", "data": b"\xc1"}
         server.client().xadd(mailbox, fields)
         node.journal.wait_for_event(kernel.EntryQuarantined, source="mailbox")
         node.wait_until_running("web", "gpu")

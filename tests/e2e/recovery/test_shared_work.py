@@ -76,7 +76,8 @@ class SharedNode:
     def results(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """Return the raw results so far of each probe, oldest first."""
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for _, fields in self.client.xrange(self.keys.probe_results):
+        entries: Any = self.client.xrange(self.keys.probe_results)
+        for _, fields in entries:
             one = {text(name): text(value) for name, value in fields.items()}
             found.setdefault((one["pod"], one["probe"]), []).append(one)
         return found

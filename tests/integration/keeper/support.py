@@ -38,7 +38,7 @@ class Crash(BaseException):
 class Context:
     """An `EffectContext` that can raise Crash at one of its points."""
 
-    entity, cause = "node", "1-1"
+    entity, cause, resume = "node", "1-1", ""
 
     def __init__(self, token: str, crash_at: str = "") -> None:
         self.token = token
