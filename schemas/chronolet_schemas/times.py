@@ -50,7 +50,7 @@ def time_at(position: Position, data: bytes) -> int:
 def with_time(data: bytes, milliseconds: int) -> bytes:
     """Return an entry's data, a msgpack map, with the field added; unchanged if it is no map, or too large a one.
 
-    The server does the same in `functions_steps.lua`; this is for the in-memory store.
+    The server does the same in `steps.lua`; this is for the in-memory store.
     """
     head, field = data[:1], _MARK + milliseconds.to_bytes(8, "big")
     if b"\x80" <= head < b"\x8f":

@@ -83,7 +83,7 @@ def test_data_files_are_included(unpacked: Path) -> None:
         data = [path for path in files if path.suffix not in (".py", ".pyc")]
         assert {"py.typed"} <= {path.name for path in data}
         assert [path for path in data if not (unpacked / SITE / path).exists()] == []
-    assert (unpacked / SITE / "chronolet/kernel/storage/redis/functions.lua").exists()
+    assert (unpacked / SITE / "chronolet/kernel/storage/redis/functions/functions.lua").exists()
 
 
 def test_a_module_next_to_the_user_is_not_loaded(unpacked: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_the_wheel_has_every_file_of_the_source_tree(wheel: Path) -> None:
     assert len(tracked) > 500
     assert {path.split("/", 1)[1] for path in tracked} <= names
     assert not [name for name in names if name.startswith(("tests", "scripts")) or "__pycache__" in name]
-    assert "chronolet/kernel/storage/redis/functions.lua" in names
+    assert "chronolet/kernel/storage/redis/functions/functions.lua" in names
 
 
 def test_the_commands_are_entry_points_and_requirements_have_bounds(wheel: Path) -> None:

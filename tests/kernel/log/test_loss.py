@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import Snapshot

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Decider
+from chronolet.kernel.host.host import Services
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting import hosted_shards
-from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import Recovery
 from chronolet.kernel.step.ledger import Input, Ledger

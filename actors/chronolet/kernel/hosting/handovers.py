@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.kernel.hosting import effect_notes
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host import effect_notes
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.hosted_shards import HostedShards
 from chronolet.kernel.ownership.sharing import Plan
 from chronolet.kernel.storage.store import Store

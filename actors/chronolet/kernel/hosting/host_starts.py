@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chronolet.kernel.hosting import effect_notes
+from chronolet.kernel.host import effect_notes
+from chronolet.kernel.host.host import Services
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.hosting.failures import Failures
-from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import Recovered
 from chronolet.kernel.hosting.hosted_shards import HostedShards
 from chronolet.kernel.hosting.shard_recovery import ShardRecovery
 from chronolet.kernel.kind import Kind

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import pykka
 
-from chronolet.kernel.hosting.host import Host, Services
-from chronolet.kernel.hosting.host_handle import HostHandle, Recovered
+from chronolet.kernel.host.host import Host, Services
+from chronolet.kernel.host.host_handle import HostHandle, Recovered
 from chronolet.kernel.ownership.lease import Lease
 from chronolet_schemas.keys import Shard
 

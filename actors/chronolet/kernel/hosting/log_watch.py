@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.log.log_end import LogMemory, log_loss
 from chronolet.kernel.log.loss import is_behind, known, lacks_what_was_read
 from chronolet.kernel.log.reader import Reader

@@ -29,9 +29,9 @@ from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.slot import RunnerDependencies
 from chronolet.kernel.effects.timers import Timers
 from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.host.host import Services
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.adoption import Adopt
-from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.notices import HostFailed, HostLeft, LeaseRegained, Retire
 from chronolet.kernel.hosting.refusals import Refuses
 from chronolet.kernel.hosting.supervisor import Supervisor, SupervisorContext

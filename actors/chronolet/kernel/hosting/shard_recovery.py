@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.hosting.failures import Failures
-from chronolet.kernel.hosting.host_handle import Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import History, Recovery
 from chronolet.kernel.observer import Observer

@@ -45,11 +45,11 @@ from typing import Any, NamedTuple, assert_never
 import pykka
 import structlog
 
+from chronolet.kernel.host.host import Services
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.adoption import Adopt, AdoptionHook
 from chronolet.kernel.hosting.failures import Failures
 from chronolet.kernel.hosting.handovers import Handovers
-from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.host_starts import HostStarts
 from chronolet.kernel.hosting.hosted_shards import HostedShards
 from chronolet.kernel.hosting.log_watch import LogWatch

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chronolet.kernel.hosting.host_handle import Recovered
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import History, Recovery
 from chronolet.kernel.ownership.claims import Claim

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.storage.store import Head, Store, StoreBroken, epoch_of
 from chronolet_schemas.envelope import START, Position

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.log.loss import lacks_what_was_read
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.step.routing import Router

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from chronolet.kernel.hosting.host_handle import Recovered
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.inherited import undecided
 from chronolet.kernel.step.ledger import Ledger

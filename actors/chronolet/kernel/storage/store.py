@@ -1,5 +1,5 @@
 """The kernel's interface to Redis: a Protocol with two implementations, `redis.store` (the versioned function libraries
-`functions*.lua`) and `memory_store` (in memory). Both pass the same contract suite.
+`functions/`) and `memory_store` (in memory). Both pass the same contract suite.
 
 Input: steps, acquisitions, snapshots. Output: plain values, including refusals that a caller must expect (`Fenced`,
 `Conflict`, `busy`). A lost connection raises `StoreUnreachable`: the call may or may not have been executed.

@@ -25,7 +25,7 @@ import pykka
 from msgspec.structs import replace
 
 from chronolet.kernel.effects.slot import LostOwnership
-from chronolet.kernel.hosting.shared_actors import SharedActor
+from chronolet.kernel.host.shared_actors import SharedActor
 from chronolet.kernel.kind import Begun, EffectContext, Ended, Report
 from chronolet.ports.pods.probes import Attempt, Cancellable, Prober, Reading, Target
 from chronolet.prober import schedule, signals

@@ -1,4 +1,4 @@
-"""The layout of a log in Redis: the calls of `LayoutStore`, as functions of `functions_shards.lua`.
+"""The layout of a log in Redis: the calls of `LayoutStore`, as functions of `shards.lua`.
 
 Input: the calls. Output: their results; StoreUnreachable or StoreBroken as for all calls. Next: `store`, which inherits
 them.
@@ -79,7 +79,7 @@ def decided_text(decided: Decided) -> str:
 
 
 def _call(keys: Keys, change: Reshard) -> tuple[Sequence[str], *tuple[str | bytes | int, ...]]:
-    """Return the function's keys and arguments, as `functions_shards.lua` describes them."""
+    """Return the function's keys and arguments, as `shards.lua` describes them."""
     former, new = shards_of(change.kind, change.before), shards_of(change.kind, change.after)
     union = [*former, *(shard for shard in new if shard not in former)]
     places = {shard: place for place, shard in enumerate(union, 1)}

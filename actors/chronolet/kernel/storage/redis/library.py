@@ -17,11 +17,11 @@ from chronolet.kernel.storage.store import StoreUnreachable
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_1": ("functions.lua",),
-    "chronolet_2": ("functions_2.lua",),
-    "chronolet_steps_2": ("functions_steps.lua",),
-    "chronolet_site_1": ("functions_site.lua",),
-    "chronolet_members": ("functions_members.lua",),
-    "chronolet_shards_1": ("functions_shards.lua",),
+    "chronolet_2": ("leases.lua",),
+    "chronolet_steps_2": ("steps.lua",),
+    "chronolet_site_1": ("site.lua",),
+    "chronolet_members": ("members.lua",),
+    "chronolet_shards_1": ("shards.lua",),
     "chronolet_show": (
         "show/json.lua",
         "show/times.lua",
@@ -42,7 +42,7 @@ def code(name: str) -> str:
     """Return a library's source code, as loaded into the server."""
     from importlib import resources  # noqa: PLC0415 - slow to load, and a command that only reads needs no function
 
-    folder = resources.files("chronolet.kernel.storage.redis")
+    folder = resources.files("chronolet.kernel.storage.redis").joinpath("functions")
     return "\n".join(folder.joinpath(file).read_text(encoding="utf-8") for file in LIBRARIES[name])
 
 

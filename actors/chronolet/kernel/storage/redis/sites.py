@@ -1,7 +1,7 @@
 """The record of a node's site in Redis: the machine and the engine on which the node lives (docs/adr/0035).
 
 Input: a site, the log's run, the tokens of shards. Output: the recorded site, written together with its event by one
-function (`functions_site.lua`); the refusals of live processes. Errors are those of `store`. Next: `node.site`, and
+function (`site.lua`); the refusals of live processes. Errors are those of `store`. Next: `node.site`, and
 `chronolet node move`.
 """
 

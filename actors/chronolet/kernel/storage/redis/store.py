@@ -1,5 +1,4 @@
-"""The node's store in Redis: all writes to the log and to the shards go through
-the functions in `functions.lua`, `functions_2.lua` and `functions_shards.lua`.
+"""The node's store in Redis: all writes to the log and to the shards go through the functions in `functions/`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the

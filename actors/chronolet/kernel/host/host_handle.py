@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from chronolet.kernel.effects.runner import NoteKey
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
-from chronolet.kernel.hosting.inbox import Inbox
+from chronolet.kernel.host.inbox import Inbox
 from chronolet.kernel.observer import Backlog
 from chronolet.kernel.step.ledger import Input, Ledger
 from chronolet.kernel.storage.store import DeadLetter

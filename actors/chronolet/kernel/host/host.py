@@ -21,8 +21,8 @@ import pykka
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects.runner import EffectRunner
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, RunnerDependencies, Slot, SlotFreed
-from chronolet.kernel.hosting.entity_timers import EntityTimers
-from chronolet.kernel.hosting.host_handle import HostHandle, Item, message_of
+from chronolet.kernel.host.entity_timers import EntityTimers
+from chronolet.kernel.host.host_handle import HostHandle, Item, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input, Turn, touched
