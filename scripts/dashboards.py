@@ -237,6 +237,7 @@ KERNEL = Dashboard(
             "short",
             (f"sum by (instance, kind) (chronolet_shards_acquired_total{{{_HERE}}})", "{{instance}} acquired {{kind}}"),
             (f"sum by (instance, kind) (chronolet_shards_left_total{{{_HERE}}})", "{{instance}} left {{kind}}"),
+            (f"sum by (instance, kind) (chronolet_shards_moved_total{{{_HERE}}})", "{{instance}} moved {{kind}}"),
         ),
         _panel(
             "Steps",

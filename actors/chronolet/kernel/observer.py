@@ -101,6 +101,9 @@ class Observer:
     def shard_taken(self, shard: Shard) -> None:
         """Called when the process finds that another process owns a shard that this process hosts."""
 
+    def shard_moved(self, shard: Shard) -> None:
+        """Called when the process has released a shard for another process to take."""
+
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
         """Called when the process has stopped hosting the shard, permanently or until a restart. `keys`: the shard's
         entities.

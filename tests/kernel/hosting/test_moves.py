@@ -9,11 +9,12 @@ import pytest
 
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.kind import Begun, Effect, EffectContext, Ended, EventDriven, Kind, Report
+from chronolet.kernel.observer import Observer
 from chronolet.kernel.storage.store import HistoryMissing, Snapshot
 from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Entry, Position, Signal
-from chronolet_schemas.keys import shards_of
+from chronolet_schemas.keys import Shard, shards_of
 from tests.kernel import chore, tally
 from tests.kernel.chore import Assign, Result
 from tests.kernel.rig import Rig, request
@@ -86,16 +87,29 @@ def test_the_shares_of_a_process_that_stops_are_handed_over_at_once(four: Rig) -
     assert first.id not in four.store.survey(()).counters
 
 
+class Moved(Observer):
+    """Collects the shards that a process has handed over."""
+
+    def __init__(self) -> None:
+        self.shards: list[Shard] = []
+
+    def shard_moved(self, shard: Shard) -> None:
+        self.shards.append(shard)
+
+
 def test_a_drained_process_gives_everything_away_until_it_is_undrained(four: Rig) -> None:
+    moved = Moved()
     first = tallying(four)
-    second = tallying(four)
+    second = tallying(four, observer=moved)
     wait_for_owners(four, (first, 2), (second, 2))
     four.store.drain(first.id, drains=True)
     wait_for_owners(four, (second, 4))
+    assert moved.shards == []
     scratch.wait_until(lambda: first.phase == "standing by", "the drained process on standby")
     add(four, 1)
     four.store.drain(first.id, drains=False)
     wait_for_owners(four, (first, 2), (second, 2))
+    scratch.wait_until(lambda: len(moved.shards) == 2, "the report of both moves")
     add(four, 1)
 
 

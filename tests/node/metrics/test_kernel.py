@@ -87,6 +87,8 @@ def test_ownership_and_threads(registry: CollectorRegistry, metrics: KernelMetri
     assert lines(registry, "chronolet_threads")[""] >= 1
     metrics.shard_taken(POD)
     assert lines(registry, "chronolet_shards_taken_total") == {'{kind="pod"}': 1}
+    metrics.shard_moved(POD)
+    assert lines(registry, "chronolet_shards_moved_total") == {'{kind="pod"}': 1}
 
 
 def test_an_entry_that_cannot_be_decoded_is_a_dead_letter(registry: CollectorRegistry, metrics: KernelMetrics) -> None:

@@ -15,6 +15,7 @@ import structlog
 from chronolet.kernel.host import effect_notes
 from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.hosted_shards import HostedShards
+from chronolet.kernel.observer import Observer
 from chronolet.kernel.ownership.sharing import Plan
 from chronolet.kernel.storage.store import Store
 from chronolet_schemas.keys import Shard
@@ -25,9 +26,10 @@ log = structlog.get_logger("chronolet.kernel")
 class Handovers:
     """The shards that one process is handing over."""
 
-    def __init__(self, store: Store, hosted: HostedShards, stop: Callable[[Shard], None]) -> None:
+    def __init__(self, store: Store, hosted: HostedShards, observer: Observer, stop: Callable[[Shard], None]) -> None:
         """`stop` stops the host of a shard."""
         self._store = store
+        self._observer = observer
         self._hosted = hosted
         self._stop = stop
         self.unreleased: dict[Shard, HostHandle] = {}
@@ -50,7 +52,9 @@ class Handovers:
 
     def release(self, handle: HostHandle) -> None:
         """Release the shard of a host that has left. Call this again if the store is unreachable."""
-        if not self._store.release(handle.shard, handle.ledger.token, effect_notes.encode(handle.left_notes)):
+        if self._store.release(handle.shard, handle.ledger.token, effect_notes.encode(handle.left_notes)):
+            self._observer.shard_moved(handle.shard)
+        else:
             log.warning("shard was taken over while it was handed over", shard=str(handle.shard))
         self.unreleased.pop(handle.shard, None)
 

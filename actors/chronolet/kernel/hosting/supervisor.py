@@ -119,7 +119,7 @@ class Supervisor(pykka.ThreadingActor):
         self._fatal = fatal
         self._store = context.services.store
         self._hosted = HostedShards(context.services, context.lease)
-        self._handovers = Handovers(self._store, self._hosted, self._stop_host)
+        self._handovers = Handovers(self._store, self._hosted, context.services.shared.observer, self._stop_host)
         self._claims = context.claims
         self._timing = timing = context.services.shared.timing
         self._failures = Failures(timing)

@@ -101,6 +101,9 @@ class KernelMetrics(Observer):
         self.taken = Counter(
             "chronolet_shards_taken_total", "Hosted shards found to have another owner", ["kind"], registry=registry
         )
+        self.moved = Counter(
+            "chronolet_shards_moved_total", "Shards handed over to other processes", ["kind"], registry=registry
+        )
         self.lease = Gauge("chronolet_lease_valid", "1 while this process may run effects", registry=registry)
         self.recoveries = Counter("chronolet_recoveries_total", "Recoveries", registry=registry)
         self.recovery_seconds = Gauge(
@@ -177,13 +180,17 @@ class KernelMetrics(Observer):
         """
         self.acquired.labels(shard.kind).inc()
         self.restarts.labels(str(shard))
-        for counter in (self.dead_letters, self.left, self.taken):
+        for counter in (self.dead_letters, self.left, self.taken, self.moved):
             counter.labels(shard.kind)
         self._live.hosts(shard, backlog)
 
     def shard_taken(self, shard: Shard) -> None:
         """Count a shard that another process owns."""
         self.taken.labels(shard.kind).inc()
+
+    def shard_moved(self, shard: Shard) -> None:
+        """Count a shard that was handed over."""
+        self.moved.labels(shard.kind).inc()
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:  # noqa: ARG002 - for subclasses
         """Count a stopped host."""
