@@ -132,7 +132,11 @@ def test_nothing_restarts_over_down_and_up(composed: Composed) -> None:
     composed.wait_until_ready(*PORTS)
     started = composed.wait_for_pods(3)
     scratch.wait_until(lambda: b"Hello" in composed.engine.namespace.http(8080).body, "the page of the pod", 60)
-    wanted = {("kubelet", port) for port in PORTS} | {("probes", 10265), ("cadvisor", 10255)}
+    wanted = {("kubelet", port) for port in PORTS} | {
+        ("probes", 10265),
+        ("cadvisor", 10255),
+        ("kube-state-metrics", 10255),
+    }
     scratch.wait_until(lambda: wanted <= composed.scraped(), f"targets {wanted}; now {composed.scraped()}", 240)
 
     composed.compose(PLAIN, "down", "--timeout", "20")
