@@ -92,5 +92,9 @@ def _awaited(node: Session, kind: str, count: int) -> str:
 
 
 def _is_hosted(node: Session, kind: str) -> bool:
-    """Whether a live process hosts the kind, or could."""
-    return any(kind in info.partition(" ")[0].split(",") for info in node.store.alive().values())
+    """Whether a live process hosts the kind, or could. One of an older release says so in the info of its lease."""
+    members = node.store.survey(()).members
+    return any(
+        kind in (members[process].kinds if process in members else info.partition(" ")[0].split(","))
+        for process, info in node.store.alive().items()
+    )

@@ -17,6 +17,7 @@ from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Event, Position
 from chronolet_schemas.times import Stamp
 from tests.conformance.drivers.sink_retry import sink_retry
+from tests.conformance.drivers.stamps import stamp
 from tests.conformance.outcome import Case, differences
 
 T0 = 1_700_000_000_000
@@ -43,11 +44,6 @@ class _Node:
         events_of_step = self.handle(signals.batch(events), events[-1][0].milliseconds)
         (correlated,) = (event for event in events_of_step if isinstance(event, kube_events.Correlated))
         return correlated
-
-
-def stamp(milliseconds: int, n: int) -> Stamp:
-    """Return the stamp of an entry whose position has the right time."""
-    return Stamp(Position(milliseconds, n), milliseconds)
 
 
 def _recorded(event: Mapping[str, str]) -> kube_events.Recorded:

@@ -40,7 +40,7 @@ from chronolet_schemas.envelope import START, Event, Message, Position
 from chronolet_schemas.keys import Shard
 from chronolet_schemas.times import Stamp
 from tests.conformance.drivers.context import Context
-from tests.conformance.drivers.events import stamp
+from tests.conformance.drivers.stamps import stamp
 from tests.conformance.outcome import Case, differences
 
 _T0 = 1_700_000_000_000

@@ -6,6 +6,7 @@ Input: calls by effect workers and readers, from any thread. Output: usually one
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -35,6 +36,7 @@ from chronolet.rules.names.registry_keys import Credential
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
+_KNOWN_ALREADY = re.compile(r"\bid already in use\b|\btask \w+: already exists\b")
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
 """The network of a sandbox whose specification names none."""
@@ -85,8 +87,10 @@ class DockerRuntime:
         try:
             self._connection.call("POST", path, timeout_seconds=_CREATE_SECONDS)
         except Refusal as refusal:
-            # Docker replies with 400 if the command does not exist or may not be executed.
-            raise Refusal("failed" if refusal.kind == "invalid" else refusal.kind, str(refusal)) from refusal
+            # Docker replies with 400 if the command does not exist or may not be executed. It replies with 500 if
+            # containerd knows the container already, from a start during which dockerd was killed.
+            kind = "failed" if refusal.kind == "invalid" else refusal.kind
+            raise Refusal("conflict" if _KNOWN_ALREADY.search(str(refusal)) else kind, str(refusal)) from refusal
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         path = f"/containers/{quoted(container_id_or_name)}/json"

@@ -56,6 +56,27 @@ class HostProcesses:
                 return True
         return False
 
+    def kill_left(self, container_id: str) -> int:
+        """See `Processes`."""
+        killed: set[int] = set()
+        while left := self._pids(container_id) - killed:  # a killed process may have started another one just before
+            for pid in left:
+                with ExitStack() as stack, suppress(OSError):
+                    process = self._opened(stack, pid, container_id)
+                    if process is not None:
+                        signal.pidfd_send_signal(process, signal.SIGKILL)
+            killed |= left
+        return len(killed)
+
+    def _pids(self, container_id: str) -> set[int]:
+        """Return the pids of the processes whose cgroup is the container's, or below it."""
+        found: set[int] = set()
+        for path in self._proc.glob("[0-9]*/cgroup"):
+            with suppress(OSError):  # it has just ended
+                if container_id in path.read_text():
+                    found.add(int(path.parent.name))
+        return found
+
     def _catches(self, pid: int, command: Sequence[str], number: int) -> bool:
         """Whether the process runs the command and has a handler for the signal; a process that has just started may
         not have one yet. The command must be checked first, because the process initially runs the runtime's own

@@ -92,6 +92,7 @@ def _moves(node: Session, process: str, before: frozenset[Shard], deadline: floa
     while before:
         survey = node.store.survey(tuple(before))
         left = _owned(survey, process)
+        before &= left | set(node.shards(*ALL_ACTORS))  # a change of a kind's shard count removes shards
         taken = _new_owners(survey, before - left)
         for number, (shard, owner) in enumerate(sorted(taken.items())):
             yield shard, owner, len(before) - number - 1
@@ -100,7 +101,8 @@ def _moves(node: Session, process: str, before: frozenset[Shard], deadline: floa
             raise Failure(f"process {process!r} has ended; other processes take over what it owned")
         if before and time.monotonic() > deadline:
             names = ", ".join(map(str, sorted(before)))
-            raise Failure(f"process {process!r}: {names} not handed over in time; the request to drain stays in force")
+            stays = "the request to drain stays in force" if process in survey.drained else "it was restarted meanwhile"
+            raise Failure(f"process {process!r}: {names} not handed over in time; {stays}")
         if before:
             time.sleep(_PAUSE_SECONDS)
 

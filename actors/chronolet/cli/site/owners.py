@@ -86,5 +86,5 @@ def _alive(node: Session, tokens: Mapping[Shard, str], owner: str, info: str) ->
 
 
 def _tokens(node: Session) -> Mapping[Shard, str]:
-    shards = node.shards(*sorted(touching(set(ALL_ACTORS) - {"manifests"}, manifest_path="")))
-    return {shard: head.token for shard, head in node.store.heads(shards).items()}
+    kinds = touching(set(ALL_ACTORS) - {"manifests"}, manifest_path="", archive=node.settings.archive)
+    return {shard: head.token for shard, head in node.store.heads(node.shards(*sorted(kinds))).items()}

@@ -50,13 +50,17 @@ class Handovers:
         self.unreleased[handle.shard] = handle
         return True
 
-    def release(self, handle: HostHandle) -> None:
-        """Release the shard of a host that has left. Call this again if the store is unreachable."""
-        if self._store.release(handle.shard, handle.ledger.token, effect_notes.encode(handle.left_notes)):
+    def release(self, handle: HostHandle) -> bool:
+        """Release the shard of a host that has left; return False if another process has taken it. Call this again if
+        the store is unreachable.
+        """
+        released = self._store.release(handle.shard, handle.ledger.token, effect_notes.encode(handle.left_notes))
+        if released:
             self._observer.shard_moved(handle.shard)
         else:
             log.warning("shard was taken over while it was handed over", shard=str(handle.shard))
         self.unreleased.pop(handle.shard, None)
+        return released
 
     def in_progress(self) -> bool:
         """Whether a shard is being handed over."""

@@ -119,7 +119,6 @@ class Process:
             setup.store,
             self.id,
             instance=instance,
-            kinds=setup.kinds,
             host=setup.host,
             lock=self._lock,
             lease_milliseconds=setup.lease_milliseconds,

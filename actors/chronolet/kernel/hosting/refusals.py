@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chronolet.kernel.storage.store import Store
+from chronolet.kernel.storage.store import NOBODY, Store
 from chronolet_schemas.keys import Shard
 
 Refuses = Callable[[str], Mapping[str, str]]
@@ -37,6 +37,5 @@ class HostingRefusals:
         """
         self._stopped |= stopped
         if self._stopped:
-            # "nobody", because this process keeps its lease.
-            self._store.retire("nobody", list(self._stopped.items()))
+            self._store.retire(NOBODY, list(self._stopped.items()))
             self._stopped.clear()

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -138,6 +138,8 @@ class Supervisor(pykka.ThreadingActor):
         self._awaits = False
         self._plan: Plan | None = None
         """What to take and to give, according to the last look at the other processes."""
+        self._given_up: frozenset[Shard] = frozenset()
+        """The shards of kinds that this process cannot host, none of which it owns."""
         self._leaving = False
         """Whether the process hands over its shards to shut down."""
         self._retired = False
@@ -217,8 +219,8 @@ class Supervisor(pykka.ThreadingActor):
 
     # -- acquiring shards ----------------------------------------------------------------------------------------
     def _take_free(self) -> None:
-        self._follow_layout()
         refused = self._refusals.now(self._log.run)
+        self._follow_layout(refused)
         self._hand_over(refused)
         hostable = self._context.kinds.keys() - refused - set(self._context.changes.pending)
         ours = {shard for kind in hostable for shard in self._router.shards_of(kind)}
@@ -247,16 +249,20 @@ class Supervisor(pykka.ThreadingActor):
         self._stop_hosts(list(stopped))
         self._refusals.hand_over({shard: handle.ledger.token for shard, handle in stopped.items()})
 
-    def _follow_layout(self) -> None:
-        """Carry out requested changes of shard counts, and route by the layout that results."""
+    def _follow_layout(self, refused: Collection[str]) -> None:
+        """Carry out requested changes of shard counts, and route by the layout that results. A process that must not
+        host a kind, or shuts down, leaves its change to others.
+        """
         changes = self._context.changes
         for kind in () if self._reload else changes.pending:
             self._stop_hosts([shard for shard in self._hosted if shard.kind == kind])
-            changes.attempt(kind)
+            if kind not in refused and not self._leaving:
+                changes.attempt(kind)
         router = changes.router(self._router)
         if router is not self._router:
             former, self._router = self._router, router
             self._stop_hosts([s for s in self._hosted if former.count(s.kind) != router.count(s.kind)])
+            self._backing_off = {s for s in self._backing_off if former.count(s.kind) == router.count(s.kind)}
             self._claims.lift_quarantines_except(router)
             self._reader.use(router)
 
@@ -301,22 +307,50 @@ class Supervisor(pykka.ThreadingActor):
 
     def _share(self) -> None:
         """Look at the other processes, take what is ours, and hand over what is theirs."""
+        kinds = self._kinds_to_share()
+        if kinds is None:
+            self._drop_all()
+            return
         router = self._router
         shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
-        kinds = self._context.kinds.keys() - self._refusals.now(self._log.run) - set(self._context.changes.pending)
         self._plan = plan = self._context.sharing.look(
             shards, kinds=kinds, quarantined=self._claims.quarantined, leaving=self._leaving
         )
         if plan.run != self._log.run:
             self._drop_all()
             return
+        self._context.changes.follow(plan.layout)
         for shard in plan.elsewhere:
             self._claims.lift_quarantine(shard)
         self._take_free()
+        self._give_up([shard for shard in shards if shard.kind not in kinds])
         if self._context.lease.valid():
             self._handovers.begin(plan)
         if plan.awaited:
             self._look_again()
+
+    def _kinds_to_share(self) -> Collection[str] | None:
+        """Return the kinds that this process can host now: none until it has adopted what runs. None if the log was
+        replaced.
+        """
+        run = self._log.run
+        refused = self._refusals.now(run)
+        if not refused and not self._adoption.is_done(run):
+            if self._log.was_replaced():
+                return None
+            if not self._adoption.attempt(self._router, run, self._log.lost):
+                return ()
+        return self._context.kinds.keys() - refused
+
+    def _give_up(self, shards: Sequence[Shard]) -> None:
+        """Release those of these shards, whose kinds this process cannot host, that a former process of its name owned:
+        as long as this one lives, no other could take them.
+        """
+        if (never := frozenset(shards)) == self._given_up:
+            return
+        hosted = {*self._hosted, *self._handovers.unreleased}
+        self._claims.give_back(sorted(never - hosted, key=str))
+        self._given_up = never
 
     def _look_again(self) -> None:
         """Look soon, because another process is about to release a shard for this one."""
@@ -325,7 +359,8 @@ class Supervisor(pykka.ThreadingActor):
             self._context.services.shared.timers.after(self._timing.awaited_look_seconds, lambda: self._tell(Look()))
 
     def _release(self, handle: HostHandle) -> None:
-        self._handovers.release(handle)
+        if not self._handovers.release(handle):
+            self._context.services.shared.observer.shard_taken(handle.shard)
         if self._leaving and not self._handovers.in_progress():
             self._retire()
 
@@ -379,9 +414,7 @@ class Supervisor(pykka.ThreadingActor):
             if shard not in heads:
                 self._stop_host(shard)
             elif (token := heads[shard].token) != handle.ledger.token:
-                log.warning(
-                    "shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "nobody"
-                )
+                log.warning("shard was taken over while the lease had lapsed", shard=str(shard), owner=token or "none")
                 if token:
                     self._context.services.shared.observer.shard_taken(shard)
                 self._stop_host(shard)
@@ -412,6 +445,7 @@ class Supervisor(pykka.ThreadingActor):
         if self._log.load():
             self._starts.unreported = self._log.lost
             self._adoption.repeat()
+        self._given_up = frozenset()
         self._reader = self._new_reader()
         self._reload = False
 
@@ -443,7 +477,6 @@ class Supervisor(pykka.ThreadingActor):
             self._reload_all()
         elif self._hosted:  # not before: the old end must stay stored until a host records the loss
             self._log.remember(self._hosted.handles().values(), self._reader)
-        self._context.changes.read()
         self._share()
 
     def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:

@@ -1,6 +1,6 @@
 """Follows the log's layout for one process, and carries out requested changes of shard counts.
 
-Input: the layout, as the supervisor's tick reads it. Output: the kinds whose hosts must stop because a change was
+Input: the layout, as `sharing` surveys it. Output: the kinds whose hosts must stop because a change was
 requested; the change, made by the first process that owns all former shards. Next: `supervisor`.
 
     requested    `chronolet shards set` has written the request into the node's hash
@@ -79,12 +79,15 @@ class LayoutChanges:
         self._open: dict[tuple[str, int], _Open] = {}
         """The requests for kinds of this process, by kind and count."""
 
-    def read(self) -> Layout:
-        """Read the layout, and remember it."""
-        self._layout = layout = self._store.layout()
+    def read(self) -> None:
+        """Read the layout, and follow it."""
+        self.follow(self._store.layout())
+
+    def follow(self, layout: Layout) -> None:
+        """Note the log's current layout, and the changes that are requested."""
+        self._layout = layout
         requests = [request for request in layout.requested.items() if request[0] in self._kinds]
         self._open = {request: self._open.get(request) or _Open(time.monotonic()) for request in requests}
-        return layout
 
     @property
     def pending(self) -> Sequence[str]:

@@ -7,7 +7,8 @@ For each kind, the shards are spread evenly over the processes that can host it:
 one more. Which ones get one more is chosen so that all processes have as equal totals as possible. An owner keeps its
 shards wherever that is compatible with these two rules, so an assignment that was carried out is not changed again.
 
-A process that drains gets a shard only if no other can host the kind. A process that could not host a shard before (its
+A process that drains gets a shard only if no other can host the kind; one that leaves, only if not even one that drains
+can. A process that could not host a shard before (its
 history is missing there) gets it only if every other one could not, either.
 """
 
@@ -23,12 +24,13 @@ from chronolet_schemas.keys import Shard
 
 class Candidate(Struct, frozen=True):
     """A live process, as far as it matters for the assignment: the kinds that it can host, the shards of these kinds
-    that it has quarantined, and whether it drains.
+    that it has quarantined, whether it drains, and whether it is about to end.
     """
 
     kinds: frozenset[str]
     refused: frozenset[Shard] = frozenset()
     drains: bool = False
+    leaves: bool = False
 
 
 def assign(
@@ -50,12 +52,12 @@ def assign(
 
 
 def hosts_of(kind: str, candidates: Mapping[str, Candidate]) -> list[str]:
-    """Return the processes that should share the shards of a kind, sorted by name: all that can host it and do not
-    drain, or else those that drain.
+    """Return the processes that should share the shards of a kind, sorted by name: all that can host it and neither
+    drain nor leave, or else those that drain, or else those that leave.
     """
     able = sorted(name for name, one in candidates.items() if kind in one.kinds)
-    staying = [name for name in able if not candidates[name].drains]
-    return staying or able
+    staying = [name for name in able if not candidates[name].leaves]
+    return [name for name in staying if not candidates[name].drains] or staying or able
 
 
 def _held(shards: Sequence[Shard], hosts: Sequence[str], owners: Mapping[Shard, str]) -> dict[str, int]:

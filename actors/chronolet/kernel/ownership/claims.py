@@ -20,7 +20,17 @@ import structlog
 from chronolet.kernel.ownership.life_lock import proven_dead, sweep
 from chronolet.kernel.ownership.watch import CounterWatch
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.storage.store import Acquired, Head, NotFree, Proof, Store, StoreBroken, epoch_of, owner_of
+from chronolet.kernel.storage.store import (
+    NOBODY,
+    Acquired,
+    Head,
+    NotFree,
+    Proof,
+    Store,
+    StoreBroken,
+    epoch_of,
+    owner_of,
+)
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.keys import Shard
 
@@ -121,7 +131,7 @@ class Claims:
         """Release those of the given shards that this process owns. None of them may have a host."""
         ours = [(s, head.token) for s, head in self.heads(shards).items() if owner_of(head.token) == self._process]
         if ours:
-            self._store.retire("nobody", ours)  # "nobody", because this process keeps its lease
+            self._store.retire(NOBODY, ours)
 
     def owners_of(self, shards: Sequence[Shard]) -> Mapping[Shard, str]:
         """Return the other processes that own some of these shards."""

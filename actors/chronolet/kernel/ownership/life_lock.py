@@ -72,13 +72,14 @@ def sweep(folder: Path | None, alive: Container[str]) -> None:
 def proven_dead(folder: Path | None, process: str, instance: str = "") -> bool:
     """Whether `process` ran on this machine and is dead: its lock file exists and is not locked.
 
-    `instance`: the instance that the node's list of members has under that name, if it has one. The file proves only
-    the death of the instance that it names: a process of that name may have moved to another machine.
+    `instance`: the instance that the node's list of members has under that name; empty for a process of an older
+    release. The file proves only the death of the instance that it names: a process of that name may have moved to
+    another machine.
     """
     if folder is None or not process:
         return False
     with _probed(folder / f"{process}.lock") as found:
-        return found is not None and instance in ("", found)
+        return found is not None and found == instance
 
 
 @contextmanager

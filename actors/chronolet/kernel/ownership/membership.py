@@ -35,13 +35,15 @@ class Membership:
         process: str,
         *,
         instance: str,
-        kinds: Collection[str],
         host: str,
         lock: LifeLock | None,
         lease_milliseconds: int,
     ) -> None:
         self.process = process
-        self.entry = Member(instance=instance, kinds=tuple(sorted(kinds)), host=host)
+        # Without kinds, until it is known which ones the process can host here.
+        self.entry = Member(instance=instance, kinds=(), host=host)
+        self._base = 0
+        """The number above which this process's renewals are."""
         self._store = store
         self._lock = lock
         self._seconds = lease_milliseconds / 1000
@@ -59,7 +61,8 @@ class Membership:
             seen, counter = survey.members.get(self.process), survey.counters.get(self.process, "")
             if is_dead or not counter or self._was_here(seen):
                 if self._store.join(self.process, self.entry, seen=seen, counter=counter):
-                    return (int(counter) if counter.isdigit() else 0) + RENEWALS_APART
+                    self._base = _number(counter) + RENEWALS_APART
+                    return self._base
             elif first not in (None, counter):
                 raise NameTaken(self._taken(seen))
             else:
@@ -69,10 +72,12 @@ class Membership:
 
     def update(self, survey: Survey, *, kinds: Collection[str], refused: Collection[str], leaving: bool) -> None:
         """Publish the entry if it is missing or differs. Raises NameTaken if another process has taken the name, which
-        it may do once this one has not renewed its lease for a time-to-live.
+        it may do once this one has not renewed its lease for a time-to-live. Its numbers are far above this one's; an
+        entry of a former process, in a server that was restored, comes with lower ones.
         """
         found = survey.members.get(self.process)
-        if found is not None and found.instance != self.entry.instance:
+        taken = _number(survey.counters.get(self.process, "")) > self._base + RENEWALS_APART // 2
+        if found is not None and found.instance != self.entry.instance and taken:
             raise NameTaken(self._taken(found))
         self.entry = msgspec.structs.replace(
             self.entry, kinds=tuple(sorted(kinds)), refused=tuple(sorted(refused)), leaving=leaving
@@ -100,3 +105,7 @@ class Membership:
             f"process name {self.process!r} is taken: another process of this node renews its lease under that"
             f" name{where}; stop that process, or give this one another --process-name"
         )
+
+
+def _number(counter: str) -> int:
+    return int(counter) if counter.isdigit() else 0

@@ -19,6 +19,7 @@ from chronolet.kernel.ownership.lease import seconds_since_boot
 from chronolet.kernel.ownership.life_lock import proven_dead
 from chronolet.kernel.ownership.membership import Membership
 from chronolet.kernel.ownership.watch import CounterWatch
+from chronolet.kernel.storage.layout import Layout
 from chronolet.kernel.storage.members import Survey
 from chronolet.kernel.storage.store import Store, owner_of
 from chronolet_schemas.keys import Shard
@@ -40,6 +41,8 @@ class Plan(NamedTuple):
     """The shards that other live processes own."""
     awaited: bool
     """Whether another live process is about to release a shard for this one."""
+    layout: Layout
+    """The log's layout."""
 
 
 class Sharing:
@@ -82,7 +85,7 @@ class Sharing:
         self.alone = len(candidates) == 1
         if self.alone:
             self._free_since.clear()
-            return Plan(survey.run, None, {}, frozenset(), awaited=False)
+            return Plan(survey.run, None, {}, frozenset(), awaited=False, layout=survey.layout)
         if not survey.tokens:
             survey = self._survey(shards)
         return self._plan(survey, candidates)
@@ -97,7 +100,8 @@ class Sharing:
         give = {shard: to for shard, to in assigned.items() if to != me and owners[shard] == me}
         left = self._left_over({shard for shard in assigned if owners[shard] not in candidates}, candidates[me])
         elsewhere = frozenset(shard for shard, owner in owners.items() if owner != me and owner in candidates)
-        return Plan(survey.run, frozenset(mine | left), give, elsewhere, awaited=not elsewhere.isdisjoint(mine))
+        awaited = not elsewhere.isdisjoint(mine)
+        return Plan(survey.run, frozenset(mine | left), give, elsewhere, awaited=awaited, layout=survey.layout)
 
     def _refused(self, quarantined: Collection[Shard]) -> Collection[Shard]:
         """Return the shards that this process leaves to others: those that are quarantined, or were until lately."""
@@ -110,7 +114,7 @@ class Sharing:
         """Return the shards that have been free for a time-to-live, although they are assigned to a live process."""
         now = self._now()
         self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
-        able = not own.drains
+        able = not (own.drains or own.leaves)
         return {shard for shard, since in self._free_since.items() if able and now - since >= self._seconds}
 
     def _survey(self, shards: Sequence[Shard]) -> Survey:
@@ -137,7 +141,7 @@ class Sharing:
         me = self._membership.process
         if me in found.members:
             living[me] = found.members[me]
-        return Survey(found.run, found.counters, living, found.drained, found.tokens)
+        return Survey(found.run, found.counters, living, found.drained, found.tokens, found.layout)
 
     def _candidates(self, survey: Survey) -> dict[str, Candidate]:
         members = {**survey.members, self._membership.process: self._membership.entry}
@@ -145,7 +149,8 @@ class Sharing:
             process: Candidate(
                 kinds=frozenset(member.kinds),
                 refused=member.refused_shards(),
-                drains=member.leaving or process in survey.drained,
+                drains=process in survey.drained,
+                leaves=member.leaving,
             )
             for process, member in members.items()
         }

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from chronolet.kernel.storage.layout import Layout
 from chronolet_schemas.keys import Shard
 
 HANDOVER_MILLISECONDS = 60_000
@@ -53,7 +54,7 @@ def decode(data: bytes) -> Member | None:
 
 class Survey(Struct, frozen=True):
     """What a process must know to share work, read at one instant: the log's run, the renewal counter of each listed
-    process, the members, the processes that were asked to drain, and the current token of each shard.
+    process, the members, the processes that were asked to drain, the current token of each shard, and the log's layout.
     """
 
     run: str
@@ -61,6 +62,7 @@ class Survey(Struct, frozen=True):
     members: Mapping[str, Member]
     drained: frozenset[str]
     tokens: Mapping[Shard, str]
+    layout: Layout
 
 
 class Handover(Struct, frozen=True):

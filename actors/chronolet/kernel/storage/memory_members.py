@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chronolet.kernel.storage.layout import Layout
 from chronolet.kernel.storage.members import HANDOVER_MILLISECONDS, Handover, Member, Survey
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet_schemas.keys import Shard
@@ -44,6 +45,7 @@ class MemoryMembers:
                 members=dict(server.members),
                 drained=frozenset(server.drained),
                 tokens={shard: server.shard(shard).head.token for shard in shards},
+                layout=Layout(server.run, dict(server.counts), dict(server.requested), dict(server.refused)),
             )
 
     def drain(self, process: str, *, drains: bool) -> None:

@@ -85,6 +85,8 @@ class Run(Struct, frozen=True):
     """Whether this call began the log."""
 
 
+NOBODY = "-"
+"""For `Store.retire`: releases shards without ending any process's lease. It is no valid name of a process."""
 DEAD_LETTERS = 10_000
 """Approximate maximum number of dead letters that the server retains. The log events that report older ones are kept.
 """

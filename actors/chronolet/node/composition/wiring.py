@@ -135,18 +135,17 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faul
 def _health(adapters: Parts, process: Process, site: Sited) -> Health:
     health, relisted = Health(), adapters.relisted
 
-    def lists_elsewhere() -> bool:
-        """Whether another process hosts `pleg`, so that this one's relists are not checked."""
-        hosts = any(shard.kind == "pleg" for shard in process.lease.tokens)
-        return process.phase in ("running", "standing by") and not hosts
+    def hosts_pleg() -> bool:
+        return any(shard.kind == "pleg" for shard in process.lease.tokens)
 
     if "pleg" in adapters.settings.actors:
 
         def idle() -> bool:
-            """Whether this process does not run pleg, so that its relists are not checked."""
-            return lists_elsewhere() or bool(site.guard.reason())
+            """Whether this process does not run pleg, and is not about to."""
+            elsewhere = process.phase in ("running", "standing by") and not hosts_pleg()
+            return elsewhere or bool(site.guard.reason())
 
-        health.add("pleg", lambda: "" if idle() else relisted.stalled())
+        health.add("pleg", lambda: relisted.stalled() if hosts_pleg() else "")
         health.add("pleg", lambda: "" if idle() else relisted.unhealthy(), ready_only=True)
     if "keeper" in adapters.settings.actors:
         health.add("archive", adapters.archive_problem.current, ready_only=True)

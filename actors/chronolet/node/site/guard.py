@@ -86,8 +86,8 @@ class SiteGuard:
         self._lives_elsewhere = False
         """Whether the last site that was read is another one. Outlasts the log."""
         self._objected = _Objection(None, float("-inf"), "")
-        self._published = ""
-        """The reason that is published; empty if none is."""
+        self._published: str | None = None
+        """The reason that is published; empty if none is, None if a former process of this name may have left one."""
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._logged = ""

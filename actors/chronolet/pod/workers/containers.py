@@ -164,8 +164,7 @@ class ContainerWorker:
                 self._deps.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
-            if isinstance(refusal, HalfRestored) or (refusal.kind == "not_found" and created.id == effect.made_id):
-                # The container has been removed since: it was half restored, or it was created ahead.
+            if self._is_removed(refusal, effect, created.id):
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
@@ -185,6 +184,15 @@ class ContainerWorker:
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
+
+    def _is_removed(self, refusal: Refusal, effect: wanted.StartContainer, container_id: str) -> bool:
+        """Whether the container has been removed since, so that it can be created again: it was half restored, or
+        created ahead.
+        """
+        if isinstance(refusal, HalfRestored):
+            self._deps.processes.kill_left(container_id)
+            return True
+        return refusal.kind == "not_found" and container_id == effect.made_id
 
     def _created_ahead(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec

@@ -7,6 +7,7 @@ Input: `wanted.StartSandbox`, `KeepSpec`, `StopSandbox`, `Cleanup`. Output: call
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
@@ -14,7 +15,7 @@ from chronolet.pod.specs import specs
 from chronolet.pod.workers.dependencies import PodDependencies, milliseconds_now
 from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.known_containers import MainProcess
-from chronolet.pod.workers.starts.creation import find_or_create, start_once
+from chronolet.pod.workers.starts.creation import find_or_create, repeat_if_half_restored, start_once
 from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stops.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
@@ -70,10 +71,9 @@ class SandboxWorker:
                 context.send(signals.SandboxMade(subject=effect.subject, intent=effect.intent, id=created.id))
             return start_once(runtime, created)
 
+        attempt = partial(repeat_if_half_restored, create_and_start, deps.processes)
         try:
-            found = retry_after_restart(
-                runtime, context, create_and_start, create_and_start, deps.timing.restart_patience_seconds
-            )
+            found = retry_after_restart(runtime, context, attempt, attempt, deps.timing.restart_patience_seconds)
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))

@@ -28,6 +28,11 @@ class Processes(Protocol):
         process runs its command, it is still the runtime's own program, whose handlers do nothing.
         """
 
+    def kill_left(self, container_id: str) -> int:
+        """Send KILL to all processes of a container that the runtime has removed and forgotten, as long as there are
+        any. Returns how many there were; 0 if they are not on this machine.
+        """
+
 
 class NoProcesses:
     """A `Processes` for machines on which the containers' processes are not visible."""
@@ -39,3 +44,7 @@ class NoProcesses:
     def signal(self, _pid: int, _container_id: str, _command: Sequence[str], _name: str) -> bool:
         """See `Processes`."""
         return False
+
+    def kill_left(self, _container_id: str) -> int:
+        """See `Processes`."""
+        return 0

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chronolet.kernel.storage.members import HANDOVER_MILLISECONDS, Handover, Member, Survey, decode, encode
+from chronolet.kernel.storage.redis.layout import parsed
 from chronolet.kernel.storage.redis.replies import text
 from chronolet.kernel.storage.store import StoreBroken
 from chronolet_schemas.keys import Keys, Shard
@@ -54,6 +55,7 @@ class RedisMembers:
             members={process: entry for process, entry in entries.items() if entry is not None},
             drained=frozenset(process for process, _ in _named(found, "drain:")),
             tokens={shard: text(token or b"") for shard, token in zip(shards, tokens, strict=True)},
+            layout=parsed({name: text(value) for name, value in found.items()}),
         )
 
     def _token(self, shard: Shard) -> bytes | None:

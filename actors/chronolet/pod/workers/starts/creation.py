@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.fenced import FencedRuntime
+from chronolet.ports.runtime.processes import Processes
 from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, Refusal, SandboxSpec
 
 
@@ -66,16 +67,18 @@ def start_once(
     with its id as soon as it is running.
 
     A start whose reply was lost may have succeeded, so the runtime's present state decides. If the runtime does not
-    report it, the Refusal is always `unavailable`, because the container may or may not be running. A half-restored
-    container is removed; raises HalfRestored.
+    report it, the Refusal is always `unavailable`, because the container may or may not be running. A container that
+    the runtime has restored only in part, or not at all, is removed; raises HalfRestored.
     """
     if created.state != "created":
         return _whole(runtime, created, started)
     try:
         runtime.start(created.id)
-    except Refusal:
+    except Refusal as refusal:
         with _unknown_unless_seen():
             after = runtime.inspect(created.id)
+        if refusal.kind == "conflict" and after is not None and after.state == "created":
+            raise _removed(runtime, created.id) from refusal
         if after is None or after.state not in ("running", "exited"):
             raise
         return _whole(runtime, after, started)
@@ -85,15 +88,36 @@ def start_once(
 
 
 class HalfRestored(Refusal):
-    """The container was half restored and has been removed; it can be created again."""
+    """The runtime was killed while it started the container, and has lost its state. The container has been removed,
+    and can be created again. Its processes may still run: the runtime does not know them.
+    """
+
+    def __init__(self, container_id: str) -> None:
+        super().__init__(
+            "not_found",
+            f"container {container_id} was removed: the runtime was killed while it started it, and lost its state",
+        )
+        self.container_id = container_id
+
+
+def repeat_if_half_restored(attempt: Callable[[], ContainerState], processes: Processes) -> ContainerState:
+    """Return the result of `attempt`, which is called again after each HalfRestored. Raises Refusal."""
+    while True:
+        try:
+            return attempt()
+        except HalfRestored as restored:
+            processes.kill_left(restored.container_id)
+
+
+def _removed(runtime: FencedRuntime, container_id: str) -> HalfRestored:
+    runtime.remove(container_id)
+    return HalfRestored(container_id)
 
 
 def _whole(runtime: FencedRuntime, found: ContainerState, started: Callable[[str], None]) -> ContainerState:
     """Return the container, which is running or dead, and call `started`."""
     if found.half_restored:
-        runtime.remove(found.id)
-        problem = f"container {found.id} was removed: the runtime was killed while it started it, and lost its state"
-        raise HalfRestored("not_found", problem)
+        raise _removed(runtime, found.id)
     started(found.id)
     return found
 
