@@ -141,3 +141,11 @@ def test_a_process_for_one_kind_relieves_the_others_of_other_kinds_too() -> None
     assert counted["all"] + counted["every"] == len(SHARDS) - counted["probers"]
     assert abs(counted["all"] - counted["every"]) <= 1
     assert counted["probers"] == 3
+
+
+def test_who_leaves_hands_over_to_one_that_drains() -> None:
+    """A drained process is also a standby."""
+    found = assign(
+        {"leaves": Candidate(kinds=ALL, leaves=True), "drains": Candidate(kinds=ALL, drains=True)}, SHARDS, {}
+    )
+    assert set(found.values()) == {"drains"}

@@ -12,7 +12,7 @@ from chronolet.kernel.storage.members import Member
 from chronolet.kernel.storage.store import Beat
 from chronolet_schemas import kernel
 from chronolet_schemas.keys import Shard
-from tests.kernel import chore
+from tests.kernel import chore, tally
 from tests.kernel.chore import Assign
 from tests.kernel.ownership.test_takeover import abandon, owner
 from tests.kernel.rig import Line, Rig, request
@@ -53,6 +53,29 @@ def test_a_name_that_is_elsewhere_is_free_once_its_counter_stands_still(rig: Rig
     assert process.lease.valid()
     assert int(rig.store.survey(()).counters["node-a"]) > before + 100_000, "late renewals of the former one count"
     assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
+
+
+def test_a_restarted_process_gives_up_what_it_can_no_longer_host(rig: Rig, tmp_path: Path) -> None:
+    """Others must not wait for it: as long as it lives, its former shards would look owned."""
+    leave_behind(rig, "node-a")
+    abandon(LifeLock(tmp_path / "locks", "node-a", "former"))
+    setup = {"locks": tmp_path / "locks", "lease_milliseconds": LONG, "begin": False}
+    less = rig.process(tally.kind(1), name="node-a", **setup)
+    less.start()
+    scratch.wait_until(lambda: owner(rig) == "", "the release of the chore")
+    other = rig.process(chore.kind(), name="node-b", **setup)
+    other.start()
+    scratch.wait_until(lambda: owner(rig) == "node-b", "the chore elsewhere")
+
+
+def test_an_entry_of_a_former_process_in_a_restored_server_ends_nobody(rig: Rig) -> None:
+    """Only a successor's entry does, whose renewals have far higher numbers."""
+    process = rig.process(chore.kind(), name="node-a", lease_milliseconds=3000)
+    with rig.server.changed:
+        rig.server.renewals["node-a"] = 7
+    rig.store.publish("node-a", FORMER)
+    scratch.wait_until(lambda: rig.store.survey(()).members["node-a"] != FORMER, "its own entry again")
+    assert process.error is None
 
 
 def test_a_process_that_left_has_freed_its_name(rig: Rig) -> None:

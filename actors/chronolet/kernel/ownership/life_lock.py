@@ -6,6 +6,7 @@ proof, as read by others. Next: `claims`, `membership`.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -35,7 +36,12 @@ class LifeLock:
         self._file = self._locked(process)
         self.former = _instance_in(self._file)
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, instance.encode(), 0)
+        try:
+            os.pwrite(self._file, instance.encode(), 0)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            # The file then names no instance and proves nothing: others wait for a time-to-live.
 
     def _locked(self, process: str) -> int:
         deadline = time.monotonic() + _PROBED_SECONDS
