@@ -91,11 +91,12 @@ def proven_dead(folder: Path | None, process: str, instance: str = "") -> bool:
 @contextmanager
 def _probed(path: Path) -> Iterator[str | None]:
     """Yield the instance in a lock file that no process holds, and keep others from locking it meanwhile; None if it is
-    held, or does not exist.
+    held, does not exist, or cannot be opened (for example because the agent has no descriptor left): then it proves
+    nothing.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         yield None
         return
     try:

@@ -128,6 +128,7 @@ class Sharing:
         def watched() -> Iterator[str]:  # evaluated after the counters were read
             yield from surveys[0].counters
 
+        me = self._membership.process
         dead = self._watch.read(counters, watched())
         found = surveys[0]
         self.instances = {process: member.instance for process, member in found.members.items()}
@@ -136,9 +137,9 @@ class Sharing:
             for process, member in found.members.items()
             if process in found.counters
             and process not in dead
+            and process != me
             and not proven_dead(self._locks, process, member.instance)
         }
-        me = self._membership.process
         if me in found.members:
             living[me] = found.members[me]
         return Survey(found.run, found.counters, living, found.drained, found.tokens, found.layout)
