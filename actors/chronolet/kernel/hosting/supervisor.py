@@ -307,14 +307,14 @@ class Supervisor(pykka.ThreadingActor):
 
     def _share(self) -> None:
         """Look at the other processes, take what is ours, and hand over what is theirs."""
-        kinds = self._kinds_to_share()
-        if kinds is None:
-            self._drop_all()
-            return
+        hostable = self._context.kinds.keys() - self._refusals.now(self._log.run)
         router = self._router
         shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
         self._plan = plan = self._context.sharing.look(
-            shards, kinds=kinds, quarantined=self._claims.quarantined, leaving=self._leaving
+            shards,
+            kinds=hostable if self._has_adopted(hostable) else (),
+            quarantined=self._claims.quarantined,
+            leaving=self._leaving,
         )
         if plan.run != self._log.run:
             self._drop_all()
@@ -323,24 +323,20 @@ class Supervisor(pykka.ThreadingActor):
         for shard in plan.elsewhere:
             self._claims.lift_quarantine(shard)
         self._take_free()
-        self._give_up([shard for shard in shards if shard.kind not in kinds])
+        self._give_up([shard for shard in shards if shard.kind not in hostable])
         if self._context.lease.valid():
             self._handovers.begin(plan)
         if plan.awaited:
             self._look_again()
 
-    def _kinds_to_share(self) -> Collection[str] | None:
-        """Return the kinds that this process can host now: none until it has adopted what runs. None if the log was
-        replaced.
+    def _has_adopted(self, hostable: Collection[str]) -> bool:
+        """Adopt what is already running, and return whether that is done. A process that must not host some of its
+        kinds adopts nothing.
         """
         run = self._log.run
-        refused = self._refusals.now(run)
-        if not refused and not self._adoption.is_done(run):
-            if self._log.was_replaced():
-                return None
-            if not self._adoption.attempt(self._router, run, self._log.lost):
-                return ()
-        return self._context.kinds.keys() - refused
+        if hostable != self._context.kinds.keys() or self._adoption.is_done(run):
+            return True
+        return not self._log.was_replaced() and self._adoption.attempt(self._router, run, self._log.lost)
 
     def _give_up(self, shards: Sequence[Shard]) -> None:
         """Release those of these shards, whose kinds this process cannot host, that a former process of its name owned:
