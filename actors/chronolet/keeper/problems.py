@@ -28,7 +28,7 @@ def compared(node: str, state: State, found: str) -> Sequence[kube_events.Record
 
 
 def failed(node: str, state: State, error: str) -> Sequence[kube_events.Recorded]:
-    """Return the KubeEvent for the first of several failures of the job in progress."""
+    """Return the KubeEvent for a failure of the job in progress, but only for the first of consecutive failures."""
     if state.trimming:
         return () if state.trim_error else (_about(node, "Warning", "TrimFailed", error),)
     return () if state.archive_error else (_about(node, "Warning", "ArchiveFailed", error),)

@@ -1,1 +1,1 @@
-"""Places for archive files: a folder, or a bucket of an S3-compatible service."""
+"""Storage for archive files: a folder, or a bucket of an S3-compatible service."""

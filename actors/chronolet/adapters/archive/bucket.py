@@ -23,7 +23,7 @@ _REPLY_CHARACTERS = 400
 
 
 class BucketStorage:
-    """The objects of one run."""
+    """The archive files of one run, as objects in a bucket."""
 
     def __init__(self, url: str, run: str) -> None:
         parts = urlsplit(url)
@@ -50,7 +50,7 @@ class BucketStorage:
             _client().put(self._connected(), self._prefix + name, content)
 
     def set_aside(self, name: str) -> None:
-        """See `ArchiveStorage`. A crash in between leaves both names."""
+        """See `ArchiveStorage`. The client copies the object, then deletes it: a crash in between leaves both."""
         with self._talking("rename", name):
             _client().rename(self._connected(), self._prefix + name, f"{self._prefix}{name}.damaged")
 

@@ -53,7 +53,7 @@ def verify_command(*, settings: Settings, output: str | None) -> int:
     help="record what cannot be repaired as lost, so that it is no longer reported and trimming continues",
 )
 def repair_command(*, settings: Settings, accept_loss: bool) -> int:
-    """Write damaged and missing archive files anew from the entries that the stream still holds.
+    """Rewrite damaged and missing archive files from the entries that the stream still holds.
 
     A damaged file is kept as NAME.damaged. The exit status is 1 if anything remains damaged or missing.
     """

@@ -1,8 +1,8 @@
-"""Repairs an archive from the stream: writes anew what is damaged or missing, as far as the stream holds the entries.
+"""Repairs an archive: rewrites damaged and missing files, as far as the stream still holds their entries.
 
 Input: the archive, the store, a `Report`. Output: `Outcome`s, one for each damaged file and each gap. A keeper may be
-running: it never trims entries that the archive does not return unchanged, so what can be repaired stays in the stream
-until it is. Next: `cli.archive`, which verifies the result.
+running: it never trims entries that the archive does not return unchanged, so the entries that a repair needs stay in the
+stream until it has written them. Next: `cli.archive`, which verifies the result.
 
 A damaged file is renamed to `<name>.damaged` just before its replacement is written, and is never deleted.
 """
@@ -40,15 +40,15 @@ class Outcome(Struct, frozen=True):
     written: tuple[str, ...] = ()
     """Names of the files that were written."""
     lost: Range | None = None
-    """What could not be repaired, because neither the stream nor a sound file has it."""
+    """The entries that could not be repaired, because the stream no longer holds them."""
     accepted: bool = False
     """Whether the loss was recorded, so that it no longer counts as damage."""
     error: str = ""
-    """Why the repair failed, although the stream has the entries."""
+    """Why the repair failed, apart from `lost`; empty if it did not."""
 
 
 class Repair:
-    """One repair. `accept_loss`: record what cannot be repaired as lost."""
+    """One repair of an archive. `accept_loss`: record what cannot be repaired as lost."""
 
     def __init__(self, archive: Archive, store: Store, *, accept_loss: bool = False) -> None:
         self._archive = archive
@@ -56,7 +56,7 @@ class Repair:
         self._accept_loss = accept_loss
 
     def run(self, report: Report) -> Iterator[Outcome]:
-        """Repair what the report found; yield each outcome as soon as it is certain."""
+        """Repair the damaged files and the gaps in `report`; yield each outcome as soon as it is known."""
         for file in report.files:
             if file.problem:
                 yield self._file(file, report.trimmed)
@@ -74,8 +74,8 @@ class Repair:
         return self._restored(f"missing files {gap}", Range(gap.after, upto), trimmed)
 
     def _restored(self, what: str, wanted: Range, trimmed: Position, damaged: str = "") -> Outcome:
-        """Write what the stream has of a range. A damaged file of which it has nothing stays as it is, because some of
-        its entries may be readable, unless the loss is accepted.
+        """Write the entries of the range `wanted` that the stream still holds. If it holds none of them, the file
+        `damaged` stays as it is, because some of its entries may be readable, unless the loss is accepted.
         """
         lost = Range(wanted.after, min(trimmed, wanted.upto)) if trimmed > wanted.after else None
         written: list[str] = []
@@ -104,6 +104,6 @@ class Repair:
 
 
 def _files(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
-    """Yield the entries in parts of the size of an archive file."""
+    """Yield the entries in lists of at most `FILE_ENTRIES`, one list for each archive file."""
     while part := list(itertools.islice(entries, FILE_ENTRIES)):
         yield part

@@ -1,7 +1,7 @@
 """Verifies an archive: reads every file, looks for gaps, and compares the files with what the stream still holds.
 
 Input: the archive and the store. A keeper may be archiving and trimming at the same time: files that it writes after
-the beginning are not part of the report. Output: `Report`. Next: `repair`, `cli.archive`.
+the verification has begun are not part of the report. Output: `Report`. Next: `repair`, `cli.archive`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class FileReport(Struct, frozen=True):
 
     part: Part
     entries: int
-    """How many entries can be read before the damage, or in all."""
+    """How many entries can be read: all, or those before the damage."""
     problem: str
-    """The first damage, or how the file differs from the stream; empty if it is sound."""
+    """The first damage, how the file differs from the stream, or why it could not be read; empty if it is sound."""
     unreachable: bool = False
-    """Whether the storage did not give the file out: that says nothing about its content."""
+    """Whether the storage did not return the file, which proves nothing about its content."""
 
 
 class Report(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Report(Struct, frozen=True):
 
 def verify(archive: Archive, store: Store) -> Report:
     """Verify the archive. Raises OSError if its files cannot be listed, and the errors of the store."""
-    # In this order: a file is written before the mark moves, and entries are trimmed only after the mark has.
+    # In this order: a file is written before `archived` moves past it, and entries are trimmed only after that.
     archived, trimmed = store.archived()
     files = archive.files()
     return Report(
@@ -61,7 +61,9 @@ def verify(archive: Archive, store: Store) -> Report:
 
 
 def just_before(position: Position) -> Position:
-    """Return a position that precedes this one and follows the entry before it, unless that is a foreign one."""
+    """Return a position before this one, but not before the preceding entry. Neither is certain if one of the two
+    entries is foreign, because the number in its position is arbitrary.
+    """
     return Position(position.milliseconds, max(position.n - 1, 0))
 
 

@@ -1,1 +1,1 @@
-"""Workers of the keeper beyond its jobs: the check of existing archive files, and the report of the current problem."""
+"""The keeper's workers for archive problems: one checks existing archive files, one reports the current problem."""

@@ -1,4 +1,4 @@
-"""Finds archive files that are missing or damaged, a little with each measurement.
+"""Finds missing and damaged archive files, checking a few of them at each measurement of the log.
 
 Input: the archive and the position up to which the log was archived. Output: the problems, as one line. Each visit
 compares the file names with the log, reads one file in turn, and rereads those that were damaged. Next: `effects`.
@@ -15,8 +15,10 @@ _NAMED = 3
 
 
 class Patrol:
-    """Remembers which file was read last and which were damaged. Not thread-safe. `reported`: what was last reported;
-    the first visit rereads the files that it names, so that a restart of the process does not end the report.
+    """Checks an archive over many visits; remembers which file was read last and which were damaged. Not thread-safe.
+
+    `reported`: the problems last reported. The first visit rereads the files named there, so that a restart of the
+    process does not make known damage look repaired.
     """
 
     def __init__(self, reported: str = "") -> None:
@@ -56,5 +58,5 @@ def _problem(archive: Archive, name: str) -> str:
 
 
 def _stable(error: OSError) -> str:
-    """Return the error without details that differ each time: a changed text is a new event in the log."""
+    """Return the error without details that differ each time: a changed text would be a new event in the log."""
     return error.strerror or "the service does not give it out"

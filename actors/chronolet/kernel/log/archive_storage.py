@@ -19,7 +19,7 @@ class Readable(Protocol):
 
 
 class ArchiveStorage(Protocol):
-    """The files of one run. Every method raises OSError, whose text names the storage or the file."""
+    """The files of one run. If a method fails, it raises OSError with a text that names the storage or the file."""
 
     def names(self) -> Sequence[str]:
         """Return the names of all complete files, in any order; nothing if the storage has none of this run."""
@@ -31,7 +31,7 @@ class ArchiveStorage(Protocol):
         """Store a file durably. Readers see the former content, or none, until the new one is complete."""
 
     def set_aside(self, name: str) -> None:
-        """Rename a file to `<name>.damaged`, which replaces an earlier one."""
+        """Rename a file to `<name>.damaged`, replacing an earlier file of that name."""
 
     def place(self, name: str = "") -> str:
         """Return the path or URL of a file, or of all files of this run, for messages."""

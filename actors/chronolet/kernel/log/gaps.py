@@ -15,11 +15,11 @@ from chronolet_schemas.envelope import START, Entry, Position
 
 
 class Gap(NamedTuple):
-    """Missing entries: those after `after` and, unless it is None, before `before`; otherwise up to `upto`."""
+    """Missing entries: those after `after` and before `before` or, if `before` is None, up to and including `upto`."""
 
     after: Position
     upto: Position
-    """The last missing entry if it is known; otherwise the first one that is there."""
+    """The position of the last missing entry if `before` is None, else the same as `before`."""
     before: Position | None
 
     def __str__(self) -> str:
@@ -28,9 +28,10 @@ class Gap(NamedTuple):
 
 
 def gaps(archive: Archive, archived: Position) -> Iterator[Gap]:
-    """Yield the gaps, oldest first. A part whose loss was accepted is none.
+    """Yield the gaps, oldest first. A part whose loss was accepted is not a gap.
 
-    Raises OSError. Files whose edges must be read and are damaged make no gap: whoever reads them reports them.
+    Raises OSError. No gap is reported next to a file whose first or last entry must be read but is damaged: the damage
+    is reported when that file is read.
     """
     reached, former = START, None
     for part in sorted((*archive.files(), *archive.accepted_losses()), key=lambda part: part.first):
@@ -43,7 +44,9 @@ def gaps(archive: Archive, archived: Position) -> Iterator[Gap]:
 
 
 def _foreign_edge(archive: Archive, former: Part | None, part: Part) -> bool:
-    """Return whether the numbers at this edge prove nothing, because another program added one of the entries."""
+    """Whether the numbers of the last entry of `former` and the first of `part` prove nothing, because another program
+    added one of these entries, or a file is damaged.
+    """
     try:
         edges = [_first(archive, part)] + ([_last(archive, former)] if former else [])
     except ArchiveDamaged:
