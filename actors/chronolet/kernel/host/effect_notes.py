@@ -1,8 +1,8 @@
-"""The notes that effects leave for the same effects at the next owner of their shard, as stored with its release.
+"""Encodes and reads notes: what the effects of a released shard leave for the same effects at the shard's next owner.
 
-Input: notes by entity, subject and intent; claims of moved shards. Output: bytes; the notes of the former owner. They
-only help to continue smoothly: if they are missing, effects go on as after a crash. Next: `supervisor` stores them, and
-`host_starts` reads them.
+Input: notes by entity, subject and intent; claims of moved shards. Output: bytes; the notes of the former owners.
+Notes only help to continue smoothly: without them, effects continue as after a crash. Next: `handovers`, which stores
+notes when it releases a shard; `host_starts`, which reads them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def encode(notes: Mapping[NoteKey, str]) -> bytes:
 
 
 def left_for(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Mapping[NoteKey, str]]:
-    """Return the notes that the former owners of these shards have left. Costs no round trip if none was moved."""
+    """Return the notes that the former owners of these shards have left. Costs no round trip if no shard was moved."""
     moved = {shard: claim.head for shard, claim in claims.items() if _was_moved(claim)}
     if not moved:
         return {}
@@ -34,7 +34,7 @@ def left_for(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Mapp
 
 
 def _was_moved(claim: Claim) -> bool:
-    """Whether the last owner released the shard by a move, and no other one has owned it since."""
+    """Whether the shard was released by a move, and no other process owned it between the release and this claim."""
     return bool(claim.head.released) and epoch_of(claim.head.released) + 1 == epoch_of(claim.head.token)
 
 

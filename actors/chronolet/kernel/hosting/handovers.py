@@ -33,17 +33,17 @@ class Handovers:
         self._hosted = hosted
         self._stop = stop
         self.unreleased: dict[Shard, HostHandle] = {}
-        """The hosts that have left and are stopped, while their shards are not released yet."""
+        """The hosts that have left and were stopped, but whose shards are not released yet."""
 
     def begin(self, plan: Plan) -> None:
-        """Let the hosts of all shards leave that the plan gives to other processes."""
+        """Begin to hand over each hosted shard that the plan gives to another process."""
         for shard, handle in self._hosted.handles().items():
             if (to := plan.give.get(shard, "")) and not handle.moves_to:
                 log.info("handing over shard", shard=str(shard), to=to)
                 handle.leave(to)
 
     def has_left(self, handle: HostHandle) -> bool:
-        """Stop a host that has left. Returns False if it was already stopped; else its shard must be released."""
+        """Stop a host that has left. Returns True if its shard must now be released, False if it was stopped before."""
         if not self._hosted.is_current(handle):
             return False
         self._stop(handle.shard)

@@ -65,7 +65,7 @@ class HostStarts:
     def run(self, router: Router, reader: Reader, claims: Mapping[Shard, Claim]) -> None:
         """Recover and host the claimed shards. A shard whose history is missing is released instead."""
         for name in {shard.kind for shard in claims}:
-            # External data that takes about as long to fetch as the recovery takes, so both run at the same time.
+            # Begins to fetch external data, which takes about as long as the recovery: both run at the same time.
             if (ahead := self._kinds[name].ahead) is not None:
                 ahead()
         first = with_waiting_commands(self._store, claims)

@@ -60,7 +60,7 @@ class HostedShards:
         observer.shard_lost(shard, tuple(handle.ledger.states))
 
     def abandon(self) -> None:
-        """Let all hosts stop, without waiting for them."""
+        """Stop all hosts, without waiting for them to end."""
         for handle, ref in self._hosts.values():
             handle.stopping.set()
             ref.stop(block=False)
@@ -71,5 +71,5 @@ class HostedShards:
             handle.inbox.nudge()
 
     def _share_tokens(self) -> None:
-        """Show the lease which shards are hosted: its next renewal checks their owners."""
+        """Pass the tokens of the hosted shards to the lease, which checks them with its next renewal."""
         self._lease.tokens = {shard: handle.ledger.token for shard, (handle, _) in self._hosts.items()}

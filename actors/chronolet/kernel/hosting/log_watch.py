@@ -1,7 +1,8 @@
-"""Watches the log of one process for losses: its run, its end, and the progress of the hosted shards.
+"""Detects, for one process, that the log has lost data: checks its run, its end and the progress of hosted shards.
 
-Input: the store, the remembered end of the log, the hosted shards, what was read. Output: whether the server has lost
-data that it had acknowledged. Used only on the supervisor's thread. Next: `supervisor`, which then reloads everything.
+Input: the store, the remembered end of the log, the hosted shards, the last position read. Output: whether the server
+has lost data that it had acknowledged. Used only on the supervisor's thread. Next: `supervisor`, which then reloads
+everything.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chronolet_schemas import kernel
 
 
 class LogWatch:
-    """The log's run that this process works on, and what that log has lost."""
+    """The run of the log that this process works on, and what the log has lost."""
 
     def __init__(self, store: Store, claims: Claims, memory: LogMemory) -> None:
         self._store = store
@@ -26,7 +27,7 @@ class LogWatch:
         self._memory = memory
         self.run = ""
         self.lost: kernel.LogLost | None = None
-        """What the log has lost compared with the state folder's memory of it; None if nothing."""
+        """What the log has lost compared with its end as remembered in the state folder; None if nothing."""
 
     def load(self) -> bool:
         """Read the run of the log, and compare the log's end with the remembered one. Returns whether a loss was found
@@ -47,7 +48,7 @@ class LogWatch:
         return self._store.run() != self.run
 
     def lacks_data(self, handles: Iterable[HostHandle], reader: Reader) -> bool:
-        """Whether the server lacks data that it had acknowledged to these hosts or to the reader."""
+        """Whether the server lacks data that these hosts or the reader have already received from it."""
         handles = list(handles)
         ours = known(handle.ledger for handle in handles)
         if reader.found_loss or self.was_replaced() or lacks_what_was_read(self._store, reader.at, handles):
@@ -56,6 +57,6 @@ class LogWatch:
         return any(is_behind(head, ours[shard]) for shard, head in heads.items())
 
     def remember(self, handles: Iterable[HostHandle], reader: Reader) -> None:
-        """Store the highest log position known to the reader and these hosts."""
+        """Remember the highest log position known to the reader or to one of these hosts."""
         positions = [handle.ledger.at for handle in handles]
         self._memory.keep(self.run, max([*positions, reader.at]))

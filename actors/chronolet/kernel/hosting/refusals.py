@@ -13,8 +13,8 @@ from chronolet_schemas.keys import Shard
 
 Refuses = Callable[[str], Mapping[str, str]]
 """A function that takes the log's run and returns the kinds that this process must not host now, each with the reason
-in one line. A kind may be refused at one call and allowed at the next. It is called often, on the supervisor's thread;
-only the first call for a run may wait, for at most some seconds. May raise StoreUnreachable.
+in one line. A kind may be refused at one call and allowed at the next. The function is called often, on the
+supervisor's thread; only the first call for a run may wait, for at most a few seconds. May raise StoreUnreachable.
 """
 
 
@@ -28,7 +28,7 @@ class HostingRefusals:
         self._stopped: dict[Shard, str] = {}
 
     def now(self, run: str) -> Mapping[str, str]:
-        """Return the reasons by kind."""
+        """Return the refused kinds, each with the reason. `run`: the log's run."""
         return self._refuses(run) if self._refuses is not None else {}
 
     def hand_over(self, stopped: Mapping[Shard, str]) -> None:

@@ -10,8 +10,9 @@ requested; the change, made by the first process that owns all former shards. Ne
     changed      one atomic call of the store: the event, the new shards, the new count
     reloaded     each process routes by the new count and takes shards as usual
 
-Whatever dies in between, the request remains, and another process goes on. If a shard is not handed over in time (its
-owner is of a former release, or its data is damaged), the request is refused and the former shards are hosted again.
+If a process dies in between, the request remains, and another process continues. If a shard is not handed over in time
+(its owner runs an earlier release, or its data is damaged), the request is refused and the former shards are hosted
+again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken
 from chronolet_schemas.keys import Shard, shards_of
 
 ATTEMPTS = 5
-"""How often a change is prepared for the commands that wait, if others keep arriving."""
+"""How many times at most a change is prepared while new commands keep arriving for its shards."""
 
 PAUSE_SECONDS = 2.0
 """How long a process without the history leaves a change to other processes before it tries again."""
@@ -52,7 +53,7 @@ class _Open(Struct):
 
 
 class LayoutChanges:
-    """The layout as one process sees it."""
+    """The layout as one process sees it, and the requested changes that the process carries out."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class LayoutChanges:
     def fitting(self, claims: Mapping[Shard, Claim], router: Router) -> Mapping[Shard, Claim]:
         """Return the claims of shards that belong to the router's layout, and give back those of another layout.
 
-        A change needs all shards of its kind. So while this process owns one that fits, no other process changes them.
+        A change needs all shards of its kind, so no other process can change the kind while this one owns one of them.
         """
         outdated = [s for s, one in claims.items() if one.head.shards not in (0, router.count(s.kind))]
         if outdated:

@@ -6,11 +6,11 @@ the store. Nobody decides while a process prepares: it owns the shards and runs 
 What belongs to a shard, and what becomes of it:
 
     states            folded up to the end of the log, and written as snapshots of the new shards
-    log cursors       the new shards begin at the lowest; a table keeps the others (`step.inherited`)
+    log cursors       the new shards begin at the lowest; a table keeps all of them (`step.inherited`)
     waiting commands  moved to the mailboxes of the new shards, in order; all request ids stay known to all of them
     attempt counts    kept by every new shard, except those of commands, whose ids change
     timers, effects   derived from the states, as after any takeover
-    epoch, version    higher than those of all shards that ever had the same name
+    epoch, version    higher than those of the former shards, and of earlier shards with the new shards' names
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NotReady(Exception):  # noqa: N818 - the condition's name
 
 
 class Wanted(NamedTuple):
-    """The change to make: a kind of a node, and its shard counts before and after."""
+    """The change to make: a kind of a node, its shard counts before and after, and the process that makes it."""
 
     node: str
     process: str
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 class Preparation:
-    """One change of one kind."""
+    """Prepares one change of a kind's shard count."""
 
     def __init__(self, store: Store, history: History, wanted: Wanted, claims: Mapping[Shard, Claim]) -> None:
         """`claims`: all former shards. Raises NotReady; HistoryMissing if their history cannot be read here."""
@@ -66,7 +66,7 @@ class Preparation:
         self._states = self._divided(recovered)
 
     def change(self) -> Reshard:
-        """Return the change for the commands that wait now. Call it again if others have arrived."""
+        """Return the change, including the commands that wait now. Call this again if more commands have arrived."""
         wanted, heads = self._wanted, [claim.head for claim in self._claims.values()]
         mails = {shard: self._mails(shard) for shard in self._claims}
         cursor = min(head.log_cursor for head in heads)
@@ -132,12 +132,12 @@ class Preparation:
 
 
 def record_of(event: Event, entity: str, actor: str) -> Record:
-    """Return an event that a process itself writes."""
+    """Return the log record of an event that a process writes itself, without a host."""
     return Record(registry.type_of(type(event)), entity, event.subject(), actor, "", codec.encode(event))
 
 
 def _attempts(heads: Sequence[Head]) -> Mapping[str, int]:
-    """Return the highest count of each message and effect. Commands get new ids, so their counts end here."""
+    """Return the highest count of each message and effect. Commands get new ids, so their counts are dropped."""
     counts: dict[str, int] = {}
     for head in heads:
         for message, count in head.attempts.items():

@@ -1,15 +1,15 @@
 """Assigns the shards of a node to its processes. Pure: every process computes the same assignment from the same facts.
 
 Input: the processes that can host something, the owners of the shards. Output: the process that should own each shard.
-Next: `sharing`, by which a process releases what it has too much of and takes what is its own.
+Next: `sharing`, through which a process releases surplus shards and takes those assigned to it.
 
 For each kind, the shards are spread evenly over the processes that can host it: each gets the same number, and some get
 one more. Which ones get one more is chosen so that all processes have as equal totals as possible. An owner keeps its
 shards wherever that is compatible with these two rules, so an assignment that was carried out is not changed again.
 
-A process that drains gets a shard only if no other can host the kind; one that leaves, only if not even one that drains
-can. A process that could not host a shard before (its
-history is missing there) gets it only if every other one could not, either.
+A draining process gets a shard only if no other process can host the kind; a leaving process, only if not even a
+draining one can. A process that failed to host a shard before (for example because its history is missing there) gets
+that shard only if every other process failed as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def assign(
     candidates: Mapping[str, Candidate], shards: Iterable[Shard], owners: Mapping[Shard, str]
 ) -> dict[Shard, str]:
     """Return the process for each shard that any candidate can host. `owners`: the current owner of each owned shard;
-    one that is no candidate counts as none.
+    an owner that is not a candidate is ignored.
     """
     by_kind: dict[str, list[Shard]] = {}
     for shard in sorted(shards, key=lambda one: (one.kind, one.index or 0)):
@@ -76,7 +76,7 @@ def _quotas(
     loads: dict[str, int] = {}
     for kind, hosts in able.items():
         least, more = divmod(counts[kind], len(hosts))
-        # Those that already own more come first, so that they keep it; then those that have got the least so far.
+        # Hosts that already own more come first, so that they keep their shards; then those with the lowest totals.
         order = sorted(hosts, key=lambda one: (-min(held[kind][one], least + 1), loads.get(one, 0), one))
         quotas[kind] = {host: least + (host in order[:more]) for host in hosts}
         for host, quota in quotas[kind].items():
@@ -92,14 +92,15 @@ def _quotas(
 
 
 _Transfer = tuple[str, str, str]
-"""One shard of a kind less for one process, and one more for another one."""
+"""A kind, the process that gets one shard of it less, and the process that gets one more."""
 
 
 def _relief(
     quotas: Mapping[str, Mapping[str, int]], floors: Mapping[str, int], loads: Mapping[str, int]
 ) -> list[_Transfer]:
-    """Return transfers by which the total of a process falls and that of one with at least two less rises; empty if
-    there are none: then no other choice makes the totals more equal. Each transfer keeps its kind even.
+    """Return transfers that together lower the total of one process by one, and raise by one that of another whose
+    total is lower by at least two. Empty if there are none: no other choice then makes the totals more equal. Each kind
+    remains evenly spread.
     """
     for start in sorted(loads, key=lambda one: (-loads[one], one)):
         came_by: dict[str, _Transfer | None] = {start: None}

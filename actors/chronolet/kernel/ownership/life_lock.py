@@ -65,8 +65,8 @@ class LifeLock:
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes, but only if the keys of their leases no longer exist: until then the
-    file proves the death immediately.
+    """Remove the lock files of dead processes that are not in `alive`, i.e. whose lease keys no longer exist. While
+    such a key exists, the file is kept, because it proves the death immediately.
     """
     for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive:
