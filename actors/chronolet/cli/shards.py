@@ -29,7 +29,7 @@ _PAUSE_SECONDS = 0.1
 def command(*, settings: Settings, wanted: Sequence[str], wait: bool) -> None:
     """Show the shard counts of the node's log, or change them: `chronolet shards pod=8 prober=8`.
 
-    Running pods are not touched. Processes of former releases cannot host a kind whose count was changed.
+    Running pods are not touched. Processes of earlier releases cannot host a kind whose count was changed.
     """
     counts = _parsed(wanted)
     with session(settings) as node:
@@ -79,7 +79,7 @@ def _report(node: Session, before: Layout, counts: Mapping[str, int], *, wait: b
 
 
 def _awaited(node: Session, kind: str, count: int) -> str:
-    """Wait until the request is met; empty then. Return why it was not."""
+    """Wait for the outcome of the request. Return why it was not met; empty if it was."""
     while True:
         layout = node.store.layout()
         if layout.counts.get(kind) == count:
@@ -92,7 +92,7 @@ def _awaited(node: Session, kind: str, count: int) -> str:
 
 
 def _is_hosted(node: Session, kind: str) -> bool:
-    """Whether a live process hosts the kind, or could. One of an older release says so in the info of its lease."""
+    """Whether a live process can host the kind. One of an older release lists its kinds in the info of its lease."""
     members = node.store.survey(()).members
     return any(
         kind in (members[process].kinds if process in members else info.partition(" ")[0].split(","))

@@ -1,11 +1,11 @@
-"""Tells which engine answers on a socket, without asking it again while it is certainly the same one.
+"""Identifies the engine that answers on a socket, and asks again only if another engine may have replaced it.
 
 Input: the engine's address. Output: `EngineIdentity`; Refusal if no engine answers. Next: `node.site`, which compares
-it with the node's engine before each call.
+the identity with that of the node's engine before each call.
 
-The answer was read from a connection that is then kept open and idle. As long as it is open, and the socket's file has
-not been replaced, the same dockerd listens: an engine with another root folder is another process. Checking this takes
-two system calls.
+The identity is read over a connection that then stays open and idle. As long as this connection is open, and the
+socket's file has not been replaced, the same dockerd listens: an engine with another root folder is another process.
+Checking this takes two system calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Known(NamedTuple):
     file: tuple[int, int]
 
     def still(self, path: str) -> bool:
-        """Whether the engine that gave this identity is still the one that listens on the path."""
+        """Whether the engine with this identity still listens on the socket at `path`."""
         raw = self.connection.sock
         if raw is None:  # the engine does not keep connections open
             return False
@@ -73,7 +73,7 @@ class EngineIdentities:
         with self._asking:
             if self._asked == asked:
                 self._ask()
-            # Otherwise another thread has asked since: a hanging engine must not keep each thread for a time-out.
+            # Otherwise another thread has asked since: a hanging engine must not block each thread for a time-out.
             if self._failure is not None:
                 raise Refusal(self._failure.kind, str(self._failure)) from self._failure
             assert self._known is not None  # noqa: S101 - set by an attempt without a failure
@@ -124,7 +124,7 @@ class EngineIdentities:
 
 
 def _silent(raw: socket.socket) -> bool:
-    """Whether the connection is open, without bytes that nobody has asked for."""
+    """Whether the connection is open and the engine has sent nothing unsolicited."""
     try:
         raw.recv(1, socket.MSG_PEEK)  # the socket does not block, see `_read`
     except BlockingIOError:

@@ -1,1 +1,1 @@
-"""Commands about the processes of a node."""
+"""`chronolet drain` and `chronolet undrain`: commands for single processes of a node."""

@@ -1,7 +1,7 @@
 """`chronolet drain` and `chronolet undrain`: let a process hand over all its shards, and take its share again.
 
 Input: the name of a process. Output: a request in the node's Redis, which every process sees; one line per shard that
-has moved. Next: `ownership.sharing`, by which the processes carry it out.
+has moved. Next: `ownership.sharing`, through which the processes carry out the request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROCESS = click.argument("process", metavar="PROCESS")
 def command(*, settings: Settings, process: str, timeout: str) -> None:
     """Hand over all shards of a process to the other processes of the node.
 
-    PROCESS: a name of the column OWNER of `get actors`. The process keeps running and takes no shard until `undrain`,
+    PROCESS: a name from the column OWNER of `get actors`. The process keeps running and takes no shard until `undrain`,
     or until it is restarted. Nothing is drained unless other processes can host everything that it owns.
     """
     seconds = duration("--timeout", timeout) / 1000
@@ -63,7 +63,9 @@ def undrain(*, settings: Settings, process: str) -> None:
 
 
 def _found(node: Session, process: str, shards: tuple[Shard, ...]) -> Survey:
-    """Return a survey of the node, to which this process belongs. Raises Failure if it does not, or is too old."""
+    """Return a survey of the node's members and of `shards`. Raises Failure if `process` is not alive, or runs a
+    release that cannot be drained.
+    """
     survey, alive = node.store.survey(shards), node.store.alive()
     if process in survey.members and process in alive:
         return survey
@@ -88,7 +90,9 @@ def _others_can_host(node: Session, survey: Survey, process: str) -> set[str]:
 
 
 def _moves(node: Session, process: str, before: frozenset[Shard], deadline: float) -> Iterator[tuple[Shard, str, int]]:
-    """Yield each shard that has a new owner, with that owner and the number of shards that are left."""
+    """Yield each shard that has a new owner, with that owner and the number of shards still to be handed over. Raises
+    Failure if `process` ends, or has not handed over all shards by `deadline`.
+    """
     while before:
         survey = node.store.survey(tuple(before))
         left = _owned(survey, process)

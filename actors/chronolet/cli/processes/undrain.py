@@ -1,4 +1,4 @@
-"""`chronolet undrain`: the command of `drain` that withdraws the request."""
+"""`chronolet undrain`: withdraws a request to drain a process. The command is defined in `drain`."""
 
 from chronolet.cli.processes.drain import undrain as command
 

@@ -1,1 +1,1 @@
-"""`chronolet node`: the machine and the engine on which the node lives."""
+"""`chronolet node`: changes the machine and the engine on which the node lives."""

@@ -1,8 +1,8 @@
-"""`chronolet node move`: lets a node live on this machine and this engine, in place of those that were replaced.
+"""`chronolet node move`: records that a node now lives on this machine and engine, which replace its former ones.
 
 Input: a node, this machine's id and engine. Output: what happens to the pods; after confirmation, the new site in the
-log, written only if no living process owns a shard that touches the node. Next: agents on this machine, which then host
-the node (`node.site`).
+log, written only if no live process owns a shard of a kind that touches the node. Next: agents on this machine, which
+then host the node (`node.site`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def command() -> None:
 @with_settings("docker", "machine_id_file")
 @click.option("-y", "--yes", is_flag=True, help="do not ask for confirmation")
 def move(*, settings: Settings, yes: bool) -> None:
-    """Record that the node lives on this machine and its Docker Engine. Run it here, after the agent on the former
-    machine or engine has ended. Agents on this machine then start the node's pods here.
+    """Record that the node lives on this machine and its Docker Engine. Run this command here, after the agent on
+    the former machine or engine has ended. Agents on this machine then start the node's pods here.
 
-    Refused while a process that touches the node is alive elsewhere. Containers on the former machine are not stopped:
+    Refused while a process that touches the node is alive. Containers on the former machine are not stopped:
     make sure that it is gone, or remove them there.
     """
     with session(settings) as node:

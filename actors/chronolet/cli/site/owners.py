@@ -1,8 +1,9 @@
-"""Makes sure that no living process touches a node, for `chronolet node move`.
+"""Checks that no live process touches a node, for `chronolet node move`.
 
-Input: the shards' owners, their life locks and renewal counters. Output: the shards' tokens, which the record checks
-again; Failure if an owner lives. The rules are the kernel's: a lock, a release, or a counter that stands still for a
-time-to-live proves a death, nothing else (docs/adr/0034). Next: `command`.
+Input: the shards' owners, their life locks and renewal counters. Output: the shards' tokens, which are checked
+again when the site is recorded; Failure if an owner is alive. The rules are the kernel's: a shard is free only if it
+was released, or if its owner is proven dead by its lock, or by a counter that has not moved for a time-to-live
+(docs/adr/0034). Next: `command`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _LONGEST_SECONDS = 30.0
 
 
 def released(node: Session) -> Mapping[Shard, str]:
-    """Return the tokens of all shards that touch the node, none of them of a living process. Raises Failure."""
+    """Return the tokens of all shards of kinds that touch the node. Raises Failure unless each of their owners is
+    proven dead.
+    """
     tokens = _tokens(node)
     owned = {owner for token in tokens.values() if (owner := owner_of(token))}
     locks, members = node.settings.root_dir / "locks", node.store.survey(()).members
@@ -41,7 +44,9 @@ def released(node: Session) -> Mapping[Shard, str]:
 
 
 def unchanged(node: Session, tokens: Mapping[Shard, str]) -> Mapping[Shard, str]:
-    """Return the same tokens. Raises Failure if a process has acquired a shard since, while the user was asked."""
+    """Return `tokens`. Raises Failure if they have changed since they were read: a process has acquired a shard while
+    the user was asked for confirmation.
+    """
     if _tokens(node) != tokens:
         raise Failure(
             f"node {node.settings.node}: a process has acquired shards in the meantime, nothing was recorded: stop it,"
@@ -51,7 +56,9 @@ def unchanged(node: Session, tokens: Mapping[Shard, str]) -> Mapping[Shard, str]
 
 
 def _watch(node: Session, tokens: Mapping[Shard, str], waiting: set[str]) -> None:
-    """Return once all these owners are proven dead. Raises Failure as soon as one of them proves to live."""
+    """Return once all owners in `waiting` are proven dead. Raises Failure as soon as one of them proves to be alive, or
+    if any is still uncertain after `_LONGEST_SECONDS`.
+    """
     watch, first = CounterWatch(TTL_MILLISECONDS / 1000), node.store.renewals()
     deadline = time.monotonic() + _LONGEST_SECONDS
     while True:
@@ -65,8 +72,8 @@ def _watch(node: Session, tokens: Mapping[Shard, str], waiting: set[str]) -> Non
         alive = node.store.alive()
         for owner in sorted(waiting):
             before, now = first.get(owner, ""), counters[0].get(owner, "")
-            # A counter that was removed has not moved: another process took over a shard. An owner of an older release
-            # counts nothing, and lives as long as its key.
+            # A removed counter has not moved: another process's takeover of a shard removed it. An owner of an older
+            # release has no counter, and counts as alive as long as the key of its lease exists.
             if now not in ("", before) or (not before and not now and owner in alive):
                 raise Failure(_alive(node, tokens, owner, alive.get(owner, "")))
         if waiting <= dead.keys():

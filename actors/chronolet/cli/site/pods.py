@@ -1,4 +1,4 @@
-"""Tells what a move of the node does to each of its pods.
+"""Describes what a move of the node does to each of its pods.
 
 Input: the pods and containers in the log, the containers of this engine. Output: a line for each pod. Next: `command`.
 """
@@ -29,7 +29,9 @@ def outcomes(node: Session, runtime: Runtime) -> Iterator[str]:
 
 
 def _condition(state: State) -> str:
-    """A pod of the manifest folder is deleted if the folder of the new machine lacks its file."""
+    """Return the condition under which a pod from the manifest folder is not deleted: its file exists here too. Empty
+    for a pod from another source, or one that is being deleted anyway.
+    """
     path = state.source.removeprefix("file:")
     return "" if path == state.source or state.termination is not None else f", if {path} has it here too"
 
