@@ -1,8 +1,8 @@
 """Repairs an archive: rewrites damaged and missing files, as far as the stream still holds their entries.
 
 Input: the archive, the store, a `Report`. Output: `Outcome`s, one for each damaged file and each gap. A keeper may be
-running: it never trims entries that the archive does not return unchanged, so the entries that a repair needs stay in the
-stream until it has written them. Next: `cli.archive`, which verifies the result.
+running: it never trims entries that the archive does not return unchanged, so the entries that a repair needs stay in
+the stream until it has written them. Next: `cli.archive`, which verifies the result.
 
 A damaged file is renamed to `<name>.damaged` just before its replacement is written, and is never deleted.
 """
