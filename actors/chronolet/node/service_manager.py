@@ -6,8 +6,8 @@ nothing if no service manager started the process. Next: `deploy/systemd/chronol
     (start) -> READY=1, once the process hosts shards or stands by -> STOPPING=1
     meanwhile: STATUS=<phase> after each change, WATCHDOG=1 while the process's own threads run
 
-The watchdog judges this process only. A silent Redis or Docker does not stop its messages, because a restart would not
-help there. Source: sd_notify(3), sd_watchdog_enabled(3).
+The watchdog judges this process only. WATCHDOG=1 is sent even if Redis or Docker does not answer, because a restart
+would not help. Source: sd_notify(3), sd_watchdog_enabled(3).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from msgspec import Struct
 
 READY_PHASES = frozenset({"running", "standing by"})
 WAITING_PHASES = frozenset({"checking", "leasing"})
-"""Phases in which the process waits for its server. The unit's own start time-out applies to them alone: a long log may
-take any time to read.
+"""Phases in which the process waits for its server. The unit's own start time-out applies to these
+phases alone; later phases extend it, because reading a long log may take any amount of time.
 """
 LOOK_SECONDS = 1.0
-"""Longest interval between two looks at the process."""
+"""Longest interval between two checks of the process."""
 WATCHDOG_PARTS = 4
-"""The process reports itself alive this many times in the watchdog's period."""
+"""How many times the process reports itself alive per watchdog period."""
 EXTENSION_SECONDS = 60.0
 STALL_SECONDS = 60.0
-"""A thread that has not run for this long is stuck. Far above the longest time-out of a renewal of the lease."""
+"""A thread that has not run for this long is stuck. Far longer than the longest time-out of a lease renewal."""
 
 log = structlog.get_logger("chronolet.node")
 
@@ -43,10 +43,10 @@ class Reported(Protocol):
 
     @property
     def phase(self) -> str:
-        """The process's phase."""
+        """The current phase, such as `running` or `leasing`."""
 
     def stalled_threads(self, seconds: float) -> Collection[str]:
-        """Return the names of its own threads that have not run for this many seconds."""
+        """Return the names of the process's own threads that have not run for this many seconds."""
 
 
 class ServiceManager(Struct, frozen=True):
@@ -58,7 +58,7 @@ class ServiceManager(Struct, frozen=True):
     """0 means no watchdog."""
 
     def send(self, *assignments: str) -> None:
-        """Send the assignments in one datagram. A service manager that is gone is no reason to fail."""
+        """Send the assignments in one datagram. Errors are ignored: the service manager may be gone."""
         name = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
             channel.connect(name)
@@ -66,8 +66,8 @@ class ServiceManager(Struct, frozen=True):
 
 
 def taken_from(environ: MutableMapping[str, str], pid: int) -> ServiceManager | None:
-    """Return the service manager that the environment names; None if there is none. Its variables are removed, so that
-    no child process, such as redis-server, reports in this process's name.
+    """Return the service manager that the environment names; None if there is none. Removes its variables from
+    `environ`, so that no child process, such as redis-server, reports in this process's name.
     """
     address = environ.pop("NOTIFY_SOCKET", "")
     period, watched = environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", "")
@@ -79,7 +79,7 @@ def taken_from(environ: MutableMapping[str, str], pid: int) -> ServiceManager | 
 
 @contextmanager
 def reporting(process: Reported, manager: ServiceManager | None) -> Iterator[None]:
-    """Report the process's state during the block, and at its end that the process is stopping."""
+    """Report the process's state during the block, and when the block ends, that the process is stopping."""
     if manager is None:
         yield
         return
@@ -93,7 +93,7 @@ def reporting(process: Reported, manager: ServiceManager | None) -> Iterator[Non
 
 
 class _Reporter:
-    """Looks at the process from its own thread."""
+    """Checks the process at intervals, and reports it, on its own thread."""
 
     def __init__(self, process: Reported, manager: ServiceManager) -> None:
         self._process = process
@@ -134,13 +134,13 @@ class _Reporter:
         if status == self._reported:
             return []
         if status.startswith("stuck"):
-            # For the log of the restart that follows if there is a watchdog.
+            # Explains the restart in the log: the watchdog, if there is one, ends a stuck process.
             log.error("threads of this process do not run", status=status)
         self._reported = status
         return [f"STATUS={status}"]
 
     def _start(self, stalled: bool) -> list[str]:
-        """Return what the service manager needs to know until the process is ready."""
+        """Return READY=1 once, when the process is ready; before that, an extension of the start time-out if needed."""
         phase = self._process.phase
         if self._ready:
             return []

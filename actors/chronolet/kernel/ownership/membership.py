@@ -1,11 +1,12 @@
-"""A process's place in the node's list of members: its name, and what it can host.
+"""A process's entry in the node's list of members: its name, and what it can host.
 
 Input: the name, the store, the life lock. Output: an entry that no other live process has, kept up to date; NameTaken
 if another process has the name. Next: `process`, which joins before it acquires its lease; `sharing`.
 
-A name is free if it is not listed, if its process has left or was taken over from, if this machine's life lock proves
-that the listed process is dead, or if its renewal counter has not moved for a time-to-live. So a restarted process
-takes its own name again at once where its lock is, and after a time-to-live elsewhere.
+A name is free if it is not listed, if its process has left or has lost a shard to a takeover, if this machine's life
+lock proves that the listed process is dead, or if the process's renewal counter has not moved for a time-to-live. So a
+restarted process gets its own name back immediately on the machine that has its life lock, and after a time-to-live on
+any other machine.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from chronolet.kernel.storage.store import Store
 
 LOOKS_IN_TTL = 10
 RENEWALS_APART = 1_000_000
-"""How far the numbers of a process's renewals are above those of the former process of its name, which may still try a
-few renewals if it was only stopped: nobody must take an old number for a new one.
+"""The distance between a process's renewal numbers and those of the former process of the same name. The former process
+may still attempt a few renewals if it was only paused; no process must mistake an old number for a new one.
 """
 
 
 class Membership:
-    """The entry of one process. `lock`: its life lock, if it has one."""
+    """The entry of one process in the list of members. `lock`: the process's life lock, if it has one."""
 
     def __init__(
         self,
@@ -43,17 +44,17 @@ class Membership:
         # Without kinds, until it is known which ones the process can host here.
         self.entry = Member(instance=instance, kinds=(), host=host)
         self._base = 0
-        """The number above which this process's renewals are."""
+        """All renewal numbers of this process are above this number."""
         self._store = store
         self._lock = lock
         self._seconds = lease_milliseconds / 1000
         self._watch = CounterWatch(self._seconds)
 
     def join(self, wait: Callable[[float], bool]) -> int:
-        """Enter the list. Returns the number above which this process's renewals must be.
+        """Add the process to the list of members. Returns the number that all its renewal numbers must exceed.
 
-        `wait`: waits for some seconds; returns True if the process should end, and then this method returns 0. Raises
-        NameTaken as soon as the listed process is known to be alive.
+        `wait`: waits for the given number of seconds; if it returns True, the process should end, and this method
+        returns 0. Raises NameTaken as soon as the listed process is known to be alive.
         """
         first: str | None = None
         while True:
@@ -71,9 +72,10 @@ class Membership:
                 return 0
 
     def update(self, survey: Survey, *, kinds: Collection[str], refused: Collection[str], leaving: bool) -> None:
-        """Publish the entry if it is missing or differs. Raises NameTaken if another process has taken the name, which
-        it may do once this one has not renewed its lease for a time-to-live. Its numbers are far above this one's; an
-        entry of a former process, in a server that was restored, comes with lower ones.
+        """Publish the entry if the published one is missing or differs. Raises NameTaken if another process has taken
+        the name, which is possible once this process has not renewed its lease for a time-to-live. The other process is
+        recognized by renewal numbers far above those of this process; the entry of a former process, found in a
+        restored server, comes with lower numbers.
         """
         found = survey.members.get(self.process)
         taken = _number(survey.counters.get(self.process, "")) > self._base + RENEWALS_APART // 2

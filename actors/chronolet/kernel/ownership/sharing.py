@@ -1,11 +1,12 @@
-"""Shares the node's shards with the other processes: what this process should take, and what it should give away.
+"""Computes which of the node's shards this process should take, and which it should hand over to other processes.
 
 Input: a survey of the members and owners, at regular intervals. Output: a `Plan`. Next: `supervisor`, which carries it
 out.
 
-Every process computes the same assignment (`balance`). A process only ever releases what it has too much of, and takes
-what is free and its own, so two views that differ for a moment do no harm. A free shard that its assigned process has
-not taken within a time-to-live is taken by any process that can host it.
+Every process computes the same assignment (`balance`). A process only hands over shards that are assigned to another
+process, and only takes free shards that are assigned to itself, so it does no harm if the views of two processes differ
+for a moment. A free shard that its assigned process has not taken within a time-to-live is taken by any process that
+can host it.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from chronolet.kernel.storage.store import Store, owner_of
 from chronolet_schemas.keys import Shard
 
 REFUSED_SECONDS = 600.0
-"""How long a process that has quarantined a shard leaves it to others, which can perhaps host it."""
+"""How long a process leaves a shard that it has quarantined to other processes, which may be able to host it."""
 
 
 class Plan(NamedTuple):
     """What one process should do about the shards of its node."""
 
     run: str
-    """The run of the log that the server has."""
+    """The run of the log on the server."""
     take: frozenset[Shard] | None
-    """The shards to take once they are free; None: all, because no other process takes part."""
+    """The shards to take once they are free, including those that this process owns already; None: all shards,
+    because no other process takes part.
+    """
     give: Mapping[Shard, str]
     """The shards to hand over, each with the process that will take it."""
     elsewhere: frozenset[Shard]
@@ -46,7 +49,7 @@ class Plan(NamedTuple):
 
 
 class Sharing:
-    """The part of one process in its node's shared work. `locks`: the folder of the life locks."""
+    """Computes the plans of one process. `locks`: the folder of the life locks."""
 
     def __init__(
         self,
@@ -74,9 +77,11 @@ class Sharing:
     def look(
         self, shards: Sequence[Shard], *, kinds: Collection[str], quarantined: Collection[Shard], leaving: bool
     ) -> Plan:
-        """Look at the members and owners. While this process is alone, that costs one round trip, else one or two.
+        """Read the members and owners, update this process's entry, and return its plan. Reading costs one round trip
+        to the store; two if this process was alone until now.
 
-        `shards`: all shards of the node. `kinds`: those that this process can host now.
+        `shards`: all shards of the node. `kinds`: the kinds that this process can host now. `quarantined`: the shards
+        that it has quarantined. `leaving`: whether it is shutting down.
         """
         survey = self._survey(() if self.alone else shards)
         refused = [str(shard) for shard in self._refused(quarantined)]
@@ -94,8 +99,8 @@ class Sharing:
         me = self._membership.process
         owners = {shard: owner_of(token) for shard, token in survey.tokens.items()}
         assigned = assign(candidates, owners, owners)
-        # Also those that it owns, in case it does not host them: their host has failed, or it was just restarted. Only
-        # a host can hand a shard over.
+        # Includes all shards that this process owns, because it may have no host for them: the host has failed, or the
+        # process was just restarted. Only a host can hand over a shard.
         mine = {shard for shard, process in assigned.items() if me in (process, owners[shard])}
         give = {shard: to for shard, to in assigned.items() if to != me and owners[shard] == me}
         left = self._left_over({shard for shard in assigned if owners[shard] not in candidates}, candidates[me])
@@ -104,14 +109,16 @@ class Sharing:
         return Plan(survey.run, frozenset(mine | left), give, elsewhere, awaited=awaited, layout=survey.layout)
 
     def _refused(self, quarantined: Collection[Shard]) -> Collection[Shard]:
-        """Return the shards that this process leaves to others: those that are quarantined, or were until lately."""
+        """Return the shards that this process leaves to others: quarantined now or in the last `REFUSED_SECONDS`."""
         now = self._now()
         self._refused_until |= dict.fromkeys(quarantined, now + REFUSED_SECONDS)
         self._refused_until = {shard: until for shard, until in self._refused_until.items() if until > now}
         return self._refused_until.keys()
 
     def _left_over(self, free: Collection[Shard], own: Candidate) -> set[Shard]:
-        """Return the shards that have been free for a time-to-live, although they are assigned to a live process."""
+        """Return the shards that have been free for a time-to-live although they are assigned to a live process; none
+        if this process, `own`, drains or leaves.
+        """
         now = self._now()
         self._free_since = {shard: self._free_since.get(shard, now) for shard in free}
         able = not (own.drains or own.leaves)

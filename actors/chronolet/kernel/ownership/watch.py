@@ -1,12 +1,13 @@
-"""Watches the renewal counters of other processes: one that does not move for a time-to-live proves a death.
+"""Watches the renewal counters of other processes: a counter that does not move for a time-to-live proves a death.
 
-Input: the counters, read from the store each time free shards are searched. Output: the counter of each process that is
-proven dead, for `Store.acquire`, which checks that it still has not moved. Next: `claims`.
+Input: the counters, read from the store when members are surveyed or free shards are searched. Output: the counter of
+each process that is proven dead, for `Store.acquire`, which checks that the counter still has not moved.
+Next: `claims`, `sharing`, `membership`.
 
 Only this machine's clock since boot measures the time, so neither the server's clock nor the expiry of a key can make a
-live process look dead; nor can a server that comes back with old data: a counter that changes in any way has moved. A
-counter that was not read for half a time-to-live may have moved and been set back in between (a failover to a replica):
-after such a gap the watch starts over.
+live process look dead. Neither can a server that comes back with old data: a counter that changes in any way has moved.
+If the counters were not read for more than half a time-to-live, one may have moved and been set back in the meantime
+(by a failover to a replica), so the watch starts over after such a gap.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 KEPT_TIMES = 10
-"""For how many times-to-live a process stays watched that no caller asks about: callers that share a watch ask about
-different processes.
+"""How long a process stays watched after a caller last asked about it, in times-to-live. Callers that share a watch ask
+about different processes.
 """
 
 
@@ -36,7 +37,7 @@ class Watched(NamedTuple):
 
 
 class CounterWatch:
-    """The counters that one process has seen. `seconds`: the time-to-live of a lease."""
+    """The counters that this process has read. `seconds`: the time-to-live of a lease."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = seconds_since_boot) -> None:
         self._seconds = seconds
@@ -45,11 +46,11 @@ class CounterWatch:
         self._watched: dict[str, Watched] = {}
 
     def read(self, renewals: Callable[[], Mapping[str, str]], owners: Iterable[str]) -> Mapping[str, str]:
-        """Read the counters of these processes, and of those that were asked about lately; return the counters of those
-        that are proven dead. `owners` is iterated after the reading.
+        """Return the counter of each process that is proven dead, among `owners` and the processes that callers asked
+        about recently. `renewals` reads all counters from the store; `owners` is iterated afterwards.
 
-        The first reading of a counter counts from after its reply, a later one until before its request: the server may
-        have read it at any time in between.
+        A counter's time without a move begins when the reply of its first reading arrives, and ends when the request of
+        the latest one is sent: the server may have read the counter at any time between request and reply.
         """
         asked_at = self._now()
         counters = renewals()
@@ -68,7 +69,9 @@ class CounterWatch:
         return {owner: one.counter for owner, one in self._watched.items() if asked_at - one.since >= self._seconds}
 
     def _next(self, owner: str, counter: str, now: float, asked_at: float) -> Watched:
-        """The watched counter after a reading. A removed one has not moved: a takeover of another shard removed it."""
+        """Return what is watched after a reading. A counter that was removed, by a takeover of another shard, has not
+        moved.
+        """
         seen = self._watched.get(owner)
         if seen is None or counter not in ("", seen.counter):
             return Watched(counter, now, asked_at)

@@ -1,4 +1,4 @@
-"""The layout of a log: how many shards each kind has, and the store's calls that change it (docs/adr/0043).
+"""The layout of a log: how many shards each kind has, and the store's calls that read and change it (docs/adr/0043).
 
 Input: requests of an operator, and complete changes prepared by `kernel.layout`. Output: plain values, including
 refusals. A change is one atomic call. Next: `store`, whose Protocol includes these calls; `kernel.layout`.
@@ -32,7 +32,7 @@ class Layout(Struct, frozen=True):
 
 
 class Move(NamedTuple):
-    """One waiting command: the mailbox in which it waits, its id there, and the shard that owns its entity now."""
+    """One waiting command: the former shard in whose mailbox it waits, its id there, and its entity's new shard."""
 
     former: Shard
     id: Position
@@ -40,7 +40,7 @@ class Move(NamedTuple):
 
 
 class Reshard(Struct, frozen=True, kw_only=True):
-    """One change of a kind's shard count. The caller owns all former shards, so nobody else changes them."""
+    """One change of a kind's shard count. The caller owns all former shards, so no other process changes them."""
 
     kind: str
     before: int
@@ -52,7 +52,7 @@ class Reshard(Struct, frozen=True, kw_only=True):
     moves: Sequence[Move]
     """All waiting commands, in the order of each mailbox."""
     read_to: Position
-    """The position up to which `states` are folded. The log must still have it."""
+    """The position up to which `states` are folded. The log must still contain it."""
     format: int
     states: Mapping[Shard, bytes]
     """The encoded states of each new shard, which become its snapshot."""
@@ -64,7 +64,7 @@ class Reshard(Struct, frozen=True, kw_only=True):
     unclean: bool
     """Whether a former shard was taken over from a process that ended without a handover."""
     schema: int
-    """Written into the hashes of all shards: a process with a lower number cannot acquire them."""
+    """Written into the hashes of all shards: a process with a lower schema number cannot acquire them."""
     records: tuple[Record, ...]
     """The events to write; the last one is `kernel.KindResharded`."""
 
@@ -76,8 +76,8 @@ class Resharded(Struct, frozen=True):
 
 
 class Outdated(Struct, frozen=True):
-    """Nothing was written: the data differs from what the change was prepared for. `what` differs: the kind's count, a
-    mailbox, or the log (its end was lost).
+    """Nothing was written, because the data differs from what the change was prepared for. `what`: what differs, that
+    is, the kind's count, a mailbox, the log (its end was lost), or the owner of a former shard.
     """
 
     what: Literal["count", "mail", "log", "owner"]
@@ -96,7 +96,8 @@ class LayoutStore(Protocol):
         """End a request that cannot be met, unless it was replaced by a request for another count."""
 
     def reshard(self, change: Reshard) -> Resharded | Outdated:
-        """Change the shard count of a kind, if all former shards still have these tokens and nothing else has changed.
+        """Change the shard count of a kind, if all former shards still have the tokens in `change` and nothing else has
+        changed since it was prepared.
 
         After a lost reply, a repeat returns Outdated("count"): the layout then shows the new count.
         """

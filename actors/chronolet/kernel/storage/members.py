@@ -1,6 +1,7 @@
-"""The part of the store by which the processes of a node share its shards: who takes part, and graceful moves.
+"""The part of the store through which processes share the node's shards: the members, and the handover of shards.
 
-Input: what a process can host, requests to drain, released shards. Output: a survey of all of that in one round trip.
+Input: what each process can host, requests to drain, released shards. Output: a survey, read in one round trip, and the
+notes of released shards.
 Next: `ownership.sharing`, which derives the assignment; `redis.members` and `memory_members`, which implement it.
 """
 
@@ -23,7 +24,7 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entry of a process in the node's list of members, stored as JSON.
 
     `instance` differs between two processes of the same name. `refused`: shards that the process has quarantined.
-    `leaving`: it shuts down and takes no shard any more. `host`: the name of its machine, for people.
+    `leaving`: the process is shutting down and takes no more shards. `host`: the name of its machine, for people.
     """
 
     instance: str
@@ -43,7 +44,7 @@ def encode(member: Member) -> bytes:
 
 
 def decode(data: bytes) -> Member | None:
-    """Decode a member's entry; None if it is unreadable: such a process takes no part in sharing."""
+    """Decode a member's entry; None if it is unreadable; the process then takes no part in sharing."""
     try:
         member = msgspec.json.decode(data, type=Member)
         member.refused_shards()
@@ -66,19 +67,20 @@ class Survey(Struct, frozen=True):
 
 
 class Handover(Struct, frozen=True):
-    """The notes of a released shard: the token under which its last owner released it, and what that one left."""
+    """The handover of a released shard: the token under which its last owner released it, and that owner's notes."""
 
     token: str
     notes: bytes
 
 
 class Members(Protocol):
-    """The members of one node, and the graceful moves of its shards."""
+    """The store's calls for the members of one node and for the handover of its shards."""
 
     def join(self, process: str, member: Member, *, seen: Member | None, counter: str) -> bool:
-        """Enter the list under a name. `seen` and `counter`: the entry and the renewal counter that the name had, whose
-        process is known to be dead or to have left. Returns False if either has changed: another process is faster, or
-        alive. Ends a request to drain. Idempotent.
+        """Add `member` to the list of members under the name `process`. `seen` and `counter`: the entry and the renewal
+        counter last read under this name; their process is known to be dead or to have left. Returns False if either
+        has changed since: another process has joined first, or the listed one is alive. Withdraws a request to drain.
+        Idempotent.
         """
 
     def publish(self, process: str, member: Member) -> None:
@@ -86,15 +88,15 @@ class Members(Protocol):
 
     def survey(self, shards: Sequence[Shard]) -> Survey:
         """Read the members, and the tokens of these shards, in one round trip. A shard with an unreadable hash counts
-        as one without an owner: the process that tries to take it quarantines it.
+        as free: the process that tries to take it quarantines it.
         """
 
     def drain(self, process: str, *, drains: bool) -> None:
-        """Request that a process hands over all its shards, or withdraw that request."""
+        """Request that a process hand over all its shards, or withdraw that request if `drains` is False."""
 
     def release(self, shard: Shard, token: str, notes: bytes) -> bool:
-        """Release a shard and leave notes for the next owner. Counts a move. Returns False if the token does not own
-        the shard. Idempotent.
+        """Release a shard, leave notes for its next owner and count a move. Returns False if `token` does not own the
+        shard. Idempotent.
         """
 
     def handovers(self, shards: Sequence[Shard]) -> Mapping[Shard, Handover]:

@@ -1,6 +1,6 @@
 """The layout of a log in memory: the calls of `LayoutStore` on a `MemoryServer`.
 
-Input: the calls. Output: their results. Next: `memory_store`, which inherits them.
+Input: the calls. Output: their results. Next: `memory_store`, whose `MemoryStore` inherits `MemoryLayout`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _mail_end(server: MemoryServer, shard: Shard) -> Position:
 
 
 def _rewrite(server: MemoryServer, change: Reshard, at: Position) -> None:
-    """Replace the data of the former shards by that of the new ones."""
+    """Replace the data of the former shards with that of the new shards."""
     former, new = shards_of(change.kind, change.before), shards_of(change.kind, change.after)
     union = {*former, *new}
     data = {shard: server.shard(shard) for shard in union}

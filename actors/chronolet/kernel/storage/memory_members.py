@@ -1,6 +1,7 @@
 """The members of a node on a `MemoryServer`.
 
-Input: the calls of the `Members` Protocol. Output: their results. Next: `memory_store`, which inherits it.
+Input: the calls of the `Members` Protocol. Output: their results. Next: `memory_store`, whose `MemoryStore` inherits
+`MemoryMembers`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chronolet_schemas.keys import Shard
 
 
 class MemoryMembers:
-    """The `Members` of a node in memory."""
+    """Implements `Members` in memory."""
 
     _server: MemoryServer
 

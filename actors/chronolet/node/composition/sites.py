@@ -30,15 +30,15 @@ class Sited(NamedTuple):
     touching: frozenset[str]
     identities: EngineIdentities
     unguarded: DockerRuntime
-    """Lists the containers of an engine of which it is not known yet whether it is the node's."""
+    """Lists an engine's containers before it is known whether the engine is the node's."""
 
     def look_ahead(self) -> None:
-        """Ask the engine who it is, on a thread: the answer takes as long as other parts of a start."""
+        """Request the engine's identity on a thread, because the reply takes as long as other parts of a start."""
         if self.touching:
             threading.Thread(target=self._ask, name="engine identity", daemon=True).start()
 
     def _ask(self) -> None:
-        with contextlib.suppress(Refusal):  # the guard asks again
+        with contextlib.suppress(Refusal):  # the guard repeats the request
             self.identities.now()
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Sited(NamedTuple):
 
 
 def sited(settings: Settings, store: Store, archive: NodeArchive, process: Callable[[], str]) -> Sited:
-    """Build the guard. `process` returns this process's id."""
+    """Build the guard and its adapters. `process` returns this process's id."""
     node, identities, unguarded = settings.node, EngineIdentities(settings.docker), DockerRuntime(settings.docker)
     guarded = touching(settings.actors, manifest_path=settings.pod_manifest_path, archive=settings.archive)
     sources = Sources(

@@ -3,8 +3,8 @@
 Input: the states of `qos`, `pleg` and `devices`, and which processes of the node are alive. Output: a v1 Node as plain
 data. Next: `get nodes` and `describe node`; the page /metrics/state. Source: pkg/kubelet/nodestatus/setters.go.
 
-Everything comes from the log, so it is available without an agent; in that case the node is not ready, and the reason
-says why. To add a condition, add a function to `_CONDITIONS`.
+Everything is read from the store, so a Node can be returned while no agent is running; its condition Ready is then
+Unknown, and the message says why. To add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations

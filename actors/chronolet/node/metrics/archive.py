@@ -16,7 +16,7 @@ from chronolet_schemas.envelope import Event
 
 
 class ArchiveMetrics:
-    """Archive metrics. The process that hosts the keeper has them; in others they stay 0."""
+    """Archive metrics. They stay 0 in a process that does not host the keeper."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.jobs = Counter(
@@ -35,7 +35,7 @@ class ArchiveMetrics:
         )
 
     def show(self, current: Callable[[], str]) -> None:
-        """Let the gauge follow `current`, which returns the problem or an empty string."""
+        """Make the gauge show whether `current` returns a problem; an empty string means none."""
         self.problem.set_function(lambda: float(bool(current())))
 
     def count(self, event: Event) -> None:

@@ -1,7 +1,7 @@
 """Metrics of the kernel: steps, waiting messages, effects, ownership, recovery. All names begin with `chronolet_`.
 
 Input: the calls of the kernel's `Observer`; when the page is rendered, the backlogs of the hosts. Output: metrics in a
-registry. Next: `metrics`, which adds what the kubelet has.
+registry. Next: `metrics`, which adds the kubelet's metrics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Ownership(NamedTuple):
     valid: Callable[[], bool]
     """Whether the lease is valid."""
     lapses: Callable[[], int]
-    """How often the lease has lapsed."""
+    """How many times the lease has lapsed."""
     quarantined: Callable[[], int]
     """How many shards cannot be hosted."""
 
@@ -47,8 +47,8 @@ class KernelMetrics(Observer):
         registry.register(self._live)
 
     def watch(self, ownership: Ownership) -> None:
-        """Show the lease and the quarantined shards as they are at each scrape from now on. The kernel reports the
-        lease only between calls to the store, which may not answer.
+        """From now on, show the lease and the quarantined shards as they are at each scrape. The kernel alone reports
+        the lease only between calls to the store, and such a call may hang.
         """
         self._live.ownership = ownership
         self.lease.set_function(lambda: float(ownership.valid()))
@@ -118,7 +118,7 @@ class KernelMetrics(Observer):
 
     # -- steps -----------------------------------------------------------------------------------------------------
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
-        """Count a step and its events."""
+        """Count a step, its events, and the log entries that it quarantined."""
         self.steps.labels(str(shard)).inc()
         self.step_seconds.observe(seconds)
         self.step_events.observe(len(events))
@@ -137,7 +137,7 @@ class KernelMetrics(Observer):
         self.refused_steps.labels(str(shard), reason).inc()
 
     def dead_lettered(self, kind: str) -> None:
-        """Count a message or an effect that was given up. `step_done` counts those that cannot be decoded."""
+        """Count a message or an effect that was given up. `step_done` counts entries that cannot be decoded."""
         self.dead_letters.labels(kind).inc()
 
     # -- effects ---------------------------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ class KernelMetrics(Observer):
         self.shards.set(count)
 
     def shard_acquired(self, shard: Shard, states: Mapping[str, Any], backlog: Callable[[], Backlog]) -> None:  # noqa: ARG002
-        """Count a started host, and show its backlog from now on. What may happen to it is counted from 0: Prometheus
-        does not see an increase in a series that begins at 1.
+        """Count a started host, and show its backlog from now on. Begins the other series of the shard and its kind at
+        0, because Prometheus does not see an increase in a series that begins at 1.
         """
         self.acquired.labels(shard.kind).inc()
         self.restarts.labels(str(shard))
@@ -185,7 +185,7 @@ class KernelMetrics(Observer):
         self._live.hosts(shard, backlog)
 
     def shard_taken(self, shard: Shard) -> None:
-        """Count a shard that another process owns."""
+        """Count a hosted shard that was found to have another owner."""
         self.taken.labels(shard.kind).inc()
 
     def shard_moved(self, shard: Shard) -> None:
@@ -224,17 +224,17 @@ class LiveMetrics(Collector):
             self._backlogs[shard] = backlog
 
     def leaves(self, shard: Shard) -> None:
-        """Show the backlog of a shard no more."""
+        """Stop showing the backlog of a shard."""
         with self._lock:
             self._backlogs.pop(shard, None)
 
     def began(self, kind: str, effect: str, began: float) -> None:
-        """Record the start of a one-shot effect, by `time.monotonic`."""
+        """Record the start of a one-shot effect. `began`: when it started, by `time.monotonic`."""
         with self._lock:
             self._began.setdefault((kind, effect), []).append(began)
 
     def ended(self, kind: str, effect: str, began: float) -> None:
-        """Record the end of the effect that began at this time. One that never began is ignored."""
+        """Record the end of an effect by the time at which it began. An effect that never began is ignored."""
         with self._lock:
             running = self._began.get((kind, effect), [])
             if began in running:

@@ -1,4 +1,4 @@
-"""A wrapper around the volumes of pods that times operations.
+"""A wrapper that times operations on the volumes of pods.
 
 Input: calls from the pod's workers. Output: the same calls to the volumes' adapter. Next: `volumes`, which has the
 metrics.

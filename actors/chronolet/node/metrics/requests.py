@@ -47,7 +47,7 @@ class RequestMetrics:
         )
 
     def served(self, method: str, path: str, seconds: float) -> None:
-        """Record a request for a page. `path` is that of a page, or `other`."""
+        """Record a request for a page. `path`: the page's path, or `other` for an unknown one."""
         labels = ("false", method, path.removeprefix("/"), "readonly")
         self._served.labels(*labels).inc()
         self._served_seconds.labels(*labels).observe(seconds)
@@ -59,7 +59,7 @@ class RequestMetrics:
 
 
 class MeasuredCaller:
-    """A `Caller` that records each call of another one. `host`: the server's name and port."""
+    """Wraps the `Caller` `call` and records each call. `host`: the server's name and port."""
 
     def __init__(self, call: Caller, host: str, metrics: RequestMetrics) -> None:
         self._call = call

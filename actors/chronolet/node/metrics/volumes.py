@@ -1,4 +1,4 @@
-"""Metrics of volumes and of the work on them, by the kubelet's names.
+"""Metrics of volumes and of the operations on them, by the kubelet's names.
 
 Input: pod events, the states of recovered pods, calls to `ports.pods.volumes` as timed by `measured_volumes`. Output:
 metrics in a registry. Next: `metrics`. Source: pkg/kubelet/volumemanager/metrics, pkg/volume/util/metrics.go.
@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Volume
 
 ALL_PLUGINS = "all"
-"""The plugin in the metrics of a removal, which removes all volumes of a pod at once."""
+"""The label `volume_plugin` of a removal, which removes all volumes of a pod at once."""
 
 _PLUGINS: Mapping[str, str] = {
     "host_path": "kubernetes.io/host-path",
@@ -61,7 +61,7 @@ class VolumeMetrics(Collector):
         self._desired: dict[str, Sequence[str]] = {}
         """The plugins of each pod's volumes, by namespace/name."""
         self._actual: set[str] = set()
-        """The pods whose volumes exist: they have had a container."""
+        """The pods whose volumes exist, because a container was created."""
         registry.register(self)
 
     def recovered(self, states: Mapping[str, State]) -> None:
@@ -73,7 +73,7 @@ class VolumeMetrics(Collector):
                     self._actual.add(key)
 
     def leave(self, keys: Sequence[str]) -> None:
-        """Drop pods that belong to another process."""
+        """Drop the pods of a shard that this process no longer hosts, by namespace/name."""
         with self._lock:
             self._drop(*keys)
 
@@ -93,7 +93,7 @@ class VolumeMetrics(Collector):
                 pass
 
     def operated(self, operation: str, plugin_name: str, seconds: float, *, failed: bool) -> None:
-        """Record one operation: `volume_mount` or `volume_unmount`."""
+        """Record one operation. `operation`: `volume_mount` or `volume_unmount`."""
         status = "fail-unknown" if failed else "success"
         self._seconds.labels("false", operation, status, plugin_name).observe(seconds)
         if failed:

@@ -1,4 +1,4 @@
-"""The time from a pod's acceptance to the first work on it, by the kubelet's name.
+"""Metric of the time from a pod's acceptance to the first work on it, by the kubelet's name.
 
 Input: pod events, the starts of effects. Output: a histogram in a registry. Next: `metrics`. Source:
 pkg/kubelet/metrics (PodWorkerStartDuration).
@@ -19,7 +19,7 @@ _MILLI = 1000
 
 
 class WorkerStarts:
-    """Measures pods that this process has accepted. Its methods are called on the hosts' threads."""
+    """Measures the pods that this process has accepted. Its methods are called on the hosts' threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
@@ -31,7 +31,7 @@ class WorkerStarts:
         self._accepted: dict[str, int] = {}
 
     def count(self, event: Event) -> None:
-        """Remember when a pod was accepted, until it is worked on or has ended."""
+        """Keep the time at which a pod was accepted, until the first work on it or its end."""
         match event:
             case pod.SpecAccepted(accepted_at=at):
                 with self._lock:
@@ -43,7 +43,7 @@ class WorkerStarts:
                 pass
 
     def worked(self, key: str) -> None:
-        """Record that an effect of the pod starts. Only the first one after its acceptance counts."""
+        """Record that an effect of the pod `key` starts. Only the first effect after the pod's acceptance counts."""
         with self._lock:
             at = self._accepted.pop(key, None)
         if at is not None:

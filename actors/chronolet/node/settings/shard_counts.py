@@ -15,11 +15,11 @@ DIVISIBLE = ("pod", "prober")
 the node, or decides about all of its entities together, so it has one shard.
 """
 MOST_SHARDS = 64
-"""More shards than any machine has processors to decide for them; each costs a thread, a mailbox and a snapshot."""
+"""Maximum number of shards of a kind, far more than a machine can use. Each costs a thread, a mailbox and a snapshot."""
 
 
 def shard_counts(what: str, value: Any) -> dict[str, int]:
-    """Parse shard counts by kind, comma-separated (`pod=8,prober=8`) or as a map."""
+    """Parse shard counts by kind, given as comma-separated pairs (`pod=8,prober=8`) or as a map."""
     found = value if isinstance(value, dict) else pairs(what, str(value), "=")
     return {kind: shard_count(what, str(kind), str(count)) for kind, count in found.items()}
 

@@ -1,7 +1,7 @@
 """The layout of a log in Redis: the calls of `LayoutStore`, as functions of `shards.lua`.
 
-Input: the calls. Output: their results; StoreUnreachable or StoreBroken as for all calls. Next: `store`, which inherits
-them.
+Input: the calls. Output: their results; StoreUnreachable or StoreBroken as for all calls. Next: `store`, whose
+`RedisStore` inherits `RedisLayout`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class RedisLayout:
 
 
 def parsed(meta: Mapping[str, str]) -> Layout:
-    """Return the layout that the fields of a node's hash describe. Raises StoreBroken for a count that is no number."""
+    """Return the layout that the fields of a node's hash describe. Raises StoreBroken if a count is not a positive
+    number.
+    """
     found: dict[str, dict[str, str]] = {name: {} for name in _FIELDS.values()}
     for field, value in meta.items():
         prefix, colon, kind = field.partition(":")
@@ -79,7 +81,7 @@ def decided_text(decided: Decided) -> str:
 
 
 def _call(keys: Keys, change: Reshard) -> tuple[Sequence[str], *tuple[str | bytes | int, ...]]:
-    """Return the function's keys and arguments, as `shards.lua` describes them."""
+    """Return the keys and arguments of the function `reshard`, as `shards.lua` describes them."""
     former, new = shards_of(change.kind, change.before), shards_of(change.kind, change.after)
     union = [*former, *(shard for shard in new if shard not in former)]
     places = {shard: place for place, shard in enumerate(union, 1)}

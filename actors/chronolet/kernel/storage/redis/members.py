@@ -1,6 +1,7 @@
-"""The members of a node in Redis: fields of its hash `meta`, written with plain commands and two functions.
+"""The members of a node in Redis, and the handover of its shards, by plain commands and two functions.
 
-Input: the calls of the `Members` Protocol. Output: their results. Next: `store`, which inherits it.
+Input: the calls of the `Members` Protocol. Output: their results. Next: `store`, whose `RedisStore` inherits
+`RedisMembers`. The fields of the node's hash `meta` that concern members:
 
     member:<process>   the process's entry, as JSON
     drain:<process>    present if the process was asked to drain
@@ -20,7 +21,7 @@ from chronolet_schemas.keys import Keys, Shard
 
 
 class RedisMembers:
-    """The `Members` of a node. The store provides the calls."""
+    """Implements `Members` in Redis. `RedisStore` provides `_function` and `_query`."""
 
     _keys: Keys
 

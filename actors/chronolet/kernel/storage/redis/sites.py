@@ -1,7 +1,7 @@
 """The record of a node's site in Redis: the machine and the engine on which the node lives (docs/adr/0035).
 
 Input: a site, the log's run, the tokens of shards. Output: the recorded site, written together with its event by one
-function (`site.lua`); the refusals of live processes. Errors are those of `store`. Next: `node.site`, and
+function (`site.lua`); the published refusals. Errors are those of `store`. Next: `node.site`, and
 `chronolet node move`.
 """
 
@@ -21,7 +21,7 @@ from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.keys import Keys, Shard
 
 _SECONDS = 5.0
-"""Time-out of a call. Below a lease's patience, because a supervisor waits for the first call."""
+"""Time-out of a call. Short, because a supervisor waits for the first call."""
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +72,10 @@ class RedisSites:
     def record(
         self, run: str, expected: Site | None, site: Site, actor: str, tokens: Mapping[Shard, str] | None = None
     ) -> bool:
-        """Record `site` in place of `expected`, with its event, atomically and once. Returns False if another site is
-        recorded, if a shard no longer has its token in `tokens`, or if the log is another run.
+        """Record `site` in place of `expected`, and write the event, atomically. Idempotent. Returns False if another
+        site is recorded, if a shard no longer has its token in `tokens`, or if `run` is not the log's run.
 
-        `actor`: what records it, such as `process/<id>`. Raises StoreUnreachable, StoreBroken.
+        `actor`: who records the site, such as `process/<id>`. Raises StoreUnreachable, StoreBroken.
         """
         given = tokens or {}
         event = kernel.SiteRecorded(
@@ -104,8 +104,8 @@ class RedisSites:
         return bool(reply[0] == b"OK")
 
     def refuse(self, process: str, refused: Refused | None) -> None:
-        """Publish why this process may not host some kinds; None: it may host all. Removes the refusals of processes
-        that have no lease.
+        """Publish which kinds this process may not host, and why; with None, withdraw its refusal. Publishing also
+        removes the refusals of processes without a lease.
         """
         key = self._keys.refusals
         if refused is None:
@@ -117,8 +117,8 @@ class RedisSites:
             self._query("HDEL", key, *dead)
 
     def refusals(self) -> Mapping[str, Refused]:
-        """Return the published refusals by process. A process that was killed leaves its refusal here: compare with
-        the live processes.
+        """Return the published refusals by process. The refusal of a killed process remains, so callers must compare
+        them with the live processes.
         """
         flat = self._query("HGETALL", self._keys.refusals)
         found: dict[str, Refused] = {}
@@ -126,7 +126,7 @@ class RedisSites:
             try:
                 found[text(name)] = msgspec.json.decode(value, type=Refused)
             except msgspec.DecodeError:
-                continue  # written by something else: it only informs
+                continue  # not written by `refuse`; refusals are only informational
         return found
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class RedisSites:
             ) from error
 
     def _function(self, *command: str | bytes | int) -> list[Any]:
-        """Call the function, and load the libraries if they are missing, as after `FUNCTION FLUSH`."""
+        """Call a function. Loads the libraries first if they are missing, as after `FUNCTION FLUSH`."""
         try:
             reply: list[Any] = self._channel.call(*command)
         except ResponseError as error:
@@ -163,5 +163,5 @@ class RedisSites:
 
 
 def _encoded(site: Site | None) -> bytes:
-    """Encode a site. Equal sites have equal bytes, which the function compares."""
+    """Encode a site. Equal sites have equal bytes, because `site.lua` compares the bytes."""
     return b"" if site is None else msgspec.json.encode(site)
