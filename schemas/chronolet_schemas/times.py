@@ -1,11 +1,11 @@
-"""When an entry of the log was written.
+"""Determines when an entry of the log was written.
 
-An entry's position has that time, unless the log's positions were ahead of the server's clock: they never go back, so
-after the clock was ahead once they stay where it was until real time has caught up. The server then adds the field
-`_time` to the entry's data, as its last one (docs/adr/0042).
+An entry's position contains that time, unless the log's positions were ahead of the server's clock. Positions never go
+back: if the clock was once ahead, their time stays at its highest value until real time has caught up. The server then
+adds the field `_time` to the entry's data, as the last field (docs/adr/0042).
 
 Input: an entry, or its position and data. Output: milliseconds since the epoch. Next: everything that shows or compares
-times of entries. A position tells the order; only these functions tell the time.
+times of entries. Use positions for the order of entries, and only these functions for their times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH = len(_MARK) + 8
 
 
 class Stamp(NamedTuple):
-    """The place of an entry in the log, and when it was written."""
+    """The position of an entry in the log, and the time at which it was written."""
 
     position: Position
     milliseconds: int
@@ -48,9 +48,10 @@ def time_at(position: Position, data: bytes) -> int:
 
 
 def with_time(data: bytes, milliseconds: int) -> bytes:
-    """Return an entry's data, a msgpack map, with the field added; unchanged if it is no map, or too large a one.
+    """Return an entry's data, a msgpack map, with the field `_time` added; unchanged if the data is not a map, or is a
+    map with too many fields for one more.
 
-    The server does the same in `steps.lua`; this is for the in-memory store.
+    The server does the same in `steps.lua`; this function is for the in-memory store.
     """
     head, field = data[:1], _MARK + milliseconds.to_bytes(8, "big")
     if b"\x80" <= head < b"\x8f":

@@ -47,8 +47,8 @@ class KernelMetrics(Observer):
         registry.register(self._live)
 
     def watch(self, ownership: Ownership) -> None:
-        """From now on, show the lease and the quarantined shards as they are at each scrape. The kernel alone reports
-        the lease only between calls to the store, and such a call may hang.
+        """From now on, show the lease and the quarantined shards as they are at each scrape. The kernel reports the
+        lease only between its calls to the store, any of which may hang.
         """
         self._live.ownership = ownership
         self.lease.set_function(lambda: float(ownership.valid()))
@@ -175,7 +175,7 @@ class KernelMetrics(Observer):
         self.shards.set(count)
 
     def shard_acquired(self, shard: Shard, states: Mapping[str, Any], backlog: Callable[[], Backlog]) -> None:  # noqa: ARG002
-        """Count a started host, and show its backlog from now on. Begins the other series of the shard and its kind at
+        """Count a started host, and show its backlog from now on. Starts the other series of the shard and its kind at
         0, because Prometheus does not see an increase in a series that begins at 1.
         """
         self.acquired.labels(shard.kind).inc()

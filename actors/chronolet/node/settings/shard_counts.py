@@ -15,7 +15,7 @@ DIVISIBLE = ("pod", "prober")
 the node, or decides about all of its entities together, so it has one shard.
 """
 MOST_SHARDS = 64
-"""Maximum number of shards of a kind, far more than a machine can use. Each costs a thread, a mailbox and a snapshot."""
+"""Maximum number of shards of a kind: more than a machine can use. Each costs a thread, a mailbox and a snapshot."""
 
 
 def shard_counts(what: str, value: Any) -> dict[str, int]:
@@ -27,7 +27,7 @@ def shard_counts(what: str, value: Any) -> dict[str, int]:
 def shard_count(what: str, kind: str, count: str) -> int:
     """Check one kind and parse its count. Raises SettingsError."""
     if kind not in DIVISIBLE:
-        from chronolet.node.settings.settings import ALL_ACTORS  # noqa: PLC0415 - settings imports this module's table
+        from chronolet.node.settings.settings import ALL_ACTORS  # noqa: PLC0415 - only an error needs it
 
         allowed = " or ".join(DIVISIBLE)
         if kind in ALL_ACTORS:

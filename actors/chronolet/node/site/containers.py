@@ -1,7 +1,7 @@
-"""Judges by its containers whether an engine can be that of a log that names no site.
+"""Judges by the containers of an engine whether it can be the node's engine, if the log names no site.
 
-Input: the containers in the log, the engine's listing. Output: the reason why it cannot be; empty if it can. Next:
-`guard`, and `chronolet node move`, which tells which pods will be started again.
+Input: the containers in the log, the engine's listing. Output: the reason why it cannot be the node's; empty if it can.
+Next: `guard`, and `chronolet node move`, which reports which pods will be started again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,17 @@ def present(runtime: Runtime, node: str) -> frozenset[str]:
 
 
 def stranger(node: str, store: Store, archive: ArchiveReader, runtime: Runtime) -> str:
-    """Return why the engine cannot be the node's. Raises `Refusal`, HistoryMissing and the store's errors."""
+    """Return why the engine cannot be the node's; empty if it can. Raises `Refusal`, HistoryMissing and the store's
+    errors.
+    """
     wanted = known(state_at(store, archive, (pleg.kind(),)).states)
     return objection(node, wanted, present(runtime, node)) if wanted else ""
 
 
 def objection(node: str, wanted: Collection[str], found: Collection[str]) -> str:
-    """Return why an engine with the containers `found` cannot be that of a log with the containers `wanted`."""
+    """Return why an engine with the containers `found` cannot belong to a log with the containers `wanted`; empty if it
+    can.
+    """
     if not wanted or set(wanted) & set(found):
         return ""
     return (

@@ -8,8 +8,8 @@ hosts `pleg` records the site of a log that has none. Next: `node.composition`.
     unrecorded -> allowed | refused               recorded here, or by another process
     allowed <-> refused                           each check: every few seconds, and when the engine changes
 
-The permit is stricter than the verdict: it asks which engine answers before each call, and again before a container
-counts as gone. So a container is never reported as dead because another engine does not know it.
+The permit is stricter than the verdict: the identity of the engine that answers is checked before each call, and again
+before a container counts as gone. So a container is never reported as dead because another engine does not know it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from chronolet.ports.runtime.runtime import EngineIdentity, Refusal
 
 PERIOD_SECONDS = 2.0
 _SOON_SECONDS = 0.5
-"""Minimum time between two checks that refused calls to the same engine cause."""
+"""Minimum interval between checks caused by refused calls to the same engine."""
 _OBJECTION_SECONDS = 10.0
-"""How long an objection stands before it is examined again, which folds part of the log."""
+"""How long an objection stands before it is re-examined. Each examination folds part of the log."""
 
 log = structlog.get_logger("chronolet.node")
 
@@ -40,7 +40,8 @@ class Sources(NamedTuple):
     """What a guard reads. `machine_id` raises MachineIdUnknown, `engine` raises `Refusal`.
 
     `stranger` returns why this engine cannot be the node's, judged by the containers in the log; empty if it can. It
-    may raise `Refusal` and the store's errors. None in a process that does not host `pleg`, which records no site.
+    may raise `Refusal` and the store's errors. It is None in a process that does not host `pleg`: such a process
+    records no site.
     """
 
     sites: RedisSites
@@ -56,11 +57,11 @@ class _Checked(NamedTuple):
     verdict: Verdict
     site: Site | None
     engine: EngineIdentity | None = None
-    """The engine that was found."""
+    """The engine that answered at the check; None if none did."""
 
 
 class _Objection(NamedTuple):
-    """Why an engine's process may not record its site, found at a time of the monotonic clock."""
+    """Why this process may not record `engine` as the node's: `text`, found at the time `at` of the monotonic clock."""
 
     engine: EngineIdentity | None
     at: float
@@ -84,7 +85,7 @@ class SiteGuard:
         self._checked = _NEVER
         self._checked_at = float("-inf")
         self._lives_elsewhere = False
-        """Whether the last site that was read is another one. Outlasts the log."""
+        """Whether the site last read differs from this process's. Remembered even if the log is lost."""
         self._objected = _Objection(None, float("-inf"), "")
         self._published: str | None = None
         """The reason that is published; empty if none is, None if a former process of this name may have left one."""
@@ -94,8 +95,8 @@ class SiteGuard:
 
     # -- for the kernel --------------------------------------------------------------------------------------------
     def refuses(self, run: str) -> Mapping[str, str]:
-        """Return the kinds that this process must not host now, with the reason. Checks itself only for a new run.
-        Raises StoreUnreachable.
+        """Return the kinds that this process must not host now, each with the reason. Runs a check only if `run` is
+        new; otherwise returns the result of the last one. Raises StoreUnreachable.
         """
         if not self._touching:
             return {}
@@ -125,7 +126,7 @@ class SiteGuard:
     def _permits(self, identity: EngineIdentity) -> bool:
         checked = self._checked
         if checked.verdict.word == "unrecorded":
-            # In the log of an older release, all is as it was until a process with pleg records the site.
+            # The log of an older release has no site. Until a process with pleg records one, others are not limited.
             return self._sources.stranger is None
         site = checked.site
         found = (identity.id, identity.root)
@@ -133,12 +134,12 @@ class SiteGuard:
 
     # -- for people ------------------------------------------------------------------------------------------------
     def reason(self) -> str:
-        """Return why kinds are refused here; empty if they are not, and before the first check."""
+        """Return why kinds are refused here; empty if none is refused, or before the first check."""
         checked = self._checked
         return checked.verdict.reason if checked is not _NEVER and checked.verdict.word == "refused" else ""
 
     def remark(self) -> str:
-        """Return the recorded site, for /readyz."""
+        """Return the recorded site as text for /readyz."""
         site = self._checked.site
         return str(site) if site is not None else "not recorded yet"
 
@@ -168,8 +169,8 @@ class SiteGuard:
                 log.exception("the check of the node's site failed, retrying")
 
     def _check(self, run: str = "") -> None:
-        """Look at everything once. If the store is unreachable, the last verdict stays. `run`: the log's run, if the
-        caller knows it.
+        """Read all sources once and replace the verdict. Keeps the last verdict and raises StoreUnreachable if the
+        store is unreachable. `run`: the log's run, if the caller knows it.
         """
         with self._checking:
             here = self._here()
@@ -208,7 +209,7 @@ class SiteGuard:
     def _objection(self, here: Here) -> str:
         """Return why this process may not record its site; empty if it may."""
         if self._lives_elsewhere:
-            # The log was lost. The node's own agent must record its site, not a process on another host.
+            # The log was lost. The node's own agent must record its site, not a process on another machine.
             return (
                 f"this process was refused for node {self._node} before, and the node's new log names no site yet:"
                 " start the agent on the node's machine; if this is the node's machine now, restart this process"
@@ -226,7 +227,7 @@ class SiteGuard:
             return f"cannot tell whether node {self._node} lives here: {error}"
 
     def _report(self, reason: str) -> None:
-        """Log and publish a change of the reason; empty: nothing is refused."""
+        """Log and publish `reason` if it has changed; empty if nothing is refused."""
         if reason != self._logged:
             self._logged = reason
             if reason:
@@ -241,6 +242,6 @@ class SiteGuard:
         try:
             self._sources.sites.refuse(self._sources.process(), refused)
         except (StoreUnreachable, StoreBroken) as error:
-            log.debug("refusal not published, the next check retries", error=str(error))  # it only informs
+            log.debug("refusal not published, the next check retries", error=str(error))  # informational only
         else:
             self._published = reason

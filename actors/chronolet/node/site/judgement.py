@@ -35,7 +35,7 @@ class Here(NamedTuple):
 
     @property
     def site(self) -> Site | None:
-        """What was found, as a site; None if either is unknown."""
+        """What was found, as a site; None if the machine's id or the engine is unknown."""
         if not self.machine_id or self.engine is None:
             return None
         return Site(machine_id=self.machine_id, engine_id=self.engine.id, engine_root=self.engine.root)
@@ -65,10 +65,10 @@ def judge(node: str, here: Here, recorded: Site | None) -> Verdict:
 
 
 def touching(actors: Collection[str], *, manifest_path: str, archive: str = "") -> frozenset[str]:
-    """Return those of these kinds that touch the node's machine or engine.
+    """Return the kinds in `actors` that touch the node's machine or engine.
 
     `manifests` reads a folder of the machine, or keeps Secrets for the `pod` actors of its own process. `keeper` writes
-    the archive into a folder of the machine, unless `archive` names another storage; that one belongs to the log.
+    the archive into a folder of the machine, unless `archive` names another storage, which is not tied to the machine.
     """
     found = set(actors) & (ALWAYS_TOUCH if archive else ALWAYS_TOUCH | {"keeper"})
     if "manifests" in actors and (manifest_path or "pod" in actors):

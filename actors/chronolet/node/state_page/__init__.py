@@ -1,1 +1,1 @@
-"""The page /metrics/state: pods, containers and the node, by kube-state-metrics' names."""
+"""The page /metrics/state: metrics of pods, containers and the node under the names that kube-state-metrics uses."""

@@ -1,7 +1,8 @@
 """The metrics of app and init containers on the page /metrics/state. Pure.
 
 Input: a container's state, definition and status. Output: samples. Next: `pods`. Source: kube-state-metrics'
-internal/store/pod.go. Names of init containers, sidecars included, begin with `kube_pod_init_container_`.
+internal/store/pod.go. The names of the metrics of init containers, sidecars included, begin with
+`kube_pod_init_container_`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Row(NamedTuple):
 
 
 def families(prefix: str) -> tuple[Family[Row], ...]:
-    """Return the metrics of containers; `prefix`: `kube_pod_container` or `kube_pod_init_container`."""
+    """Return the metrics of containers. `prefix`: `kube_pod_container` or `kube_pod_init_container`."""
     return tuple(
         Family(f"{prefix}_{name}", kind, f"{description} (container)", read)
         for name, kind, description, read in _FAMILIES

@@ -1,4 +1,4 @@
-"""The page /metrics/state: the states of pods, containers and the node, by kube-state-metrics' names and labels.
+"""The page /metrics/state: the states of pods, containers and the node, with kube-state-metrics' names and labels.
 
 Input: the node's states, folded from the log; the live processes. Output: Prometheus text. Next: `node.http.server`.
 An unchanged pod is not rendered again: a scrape of 110 unchanged pods takes about a millisecond.
@@ -23,7 +23,7 @@ class StatePage:
         self._written: dict[str, tuple[State, tuple[str, ...]]] = {}
 
     def of(self, moment: Moment, about: Facts) -> bytes:
-        """Render the page."""
+        """Render the page for the states in `moment` and the node's facts `about`."""
         known, self._written = self._written, {}
         for key, state in sorted(moment.states["pod"].items()):
             if state.uid:

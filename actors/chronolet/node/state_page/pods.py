@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def _owner(row: Row) -> OwnerReference:
-    """Return the pod's controller, or an empty reference."""
+    """Return the reference to the pod's controller; an empty one if it has none."""
     owners = row.state.manifest.metadata.owner_references
     return next((one for one in owners if one.controller), OwnerReference())
 
@@ -67,7 +67,7 @@ def _addresses(row: Row) -> Iterator[Sample]:
 
 
 def _at(of: Callable[[Row], int]) -> Callable[[Row], Iterable[Sample]]:
-    """Read a time in milliseconds; 0 is unknown."""
+    """Return a function that yields, in seconds, the time that `of` reads in milliseconds; nothing for 0 (unknown)."""
 
     def read(row: Row) -> Iterable[Sample]:
         at = of(row)
@@ -84,8 +84,8 @@ def _completed_at(row: Row) -> int:
 def _one_of(
     name: str, known: Sequence[str], of: Callable[[Row], str], *, other: bool = False
 ) -> Callable[[Row], Iterator[Sample]]:
-    """Read a label that has one of the `known` values: each is a sample, 1 for the current one. `other`: a current
-    value that is not known is a sample, too.
+    """Return a function that yields a sample for each `known` value of the label `name`: 1 for the current value, 0 for
+    the rest. `other`: whether a current value that is not `known` is a sample, too.
     """
     labels = [(value, label(name, value)) for value in known]
 

@@ -14,7 +14,7 @@ from chronolet.node.stats.cadvisor_metrics import escaped
 T = TypeVar("T")
 
 Sample = tuple[str, float]
-"""The labels of a sample that are its own, as text (`,phase="Running"`), and its value."""
+"""The labels that a sample has in addition to those of its object, as text (`,phase="Running"`), and its value."""
 
 _NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 _UNITS: Mapping[str, str] = {"cpu": "core", "memory": "byte", "storage": "byte", "ephemeral-storage": "byte"}
@@ -34,7 +34,7 @@ class Family(NamedTuple, Generic[T]):
         return f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n"
 
     def lines(self, labels: str, one: T) -> str:
-        """Render the samples of one object, whose own labels are `labels`; empty if it has none."""
+        """Render the samples of one object; empty if there are none. `labels`: the object's rendered labels."""
         return "".join([f"{self.name}{{{labels}{more}}} {value}\n" for more, value in self.read(one)])
 
 
@@ -44,11 +44,11 @@ def rendered(labels: Mapping[str, str]) -> str:
 
 
 def label(name: str, value: str) -> str:
-    """Render one more label."""
+    """Render a label that follows others, with a leading comma."""
     return f',{name}="{escaped(value)}"'
 
 
 def resource(name: str) -> str:
-    """Render the labels `resource` and `unit` of a Kubernetes resource name."""
+    """Render the labels `resource` and `unit` of a Kubernetes resource name, with a leading comma."""
     unit = _UNITS.get(name) or ("byte" if name.startswith(_BYTES) else "integer")
     return f',resource="{_NOT_IN_A_LABEL.sub("_", name)}",unit="{unit}"'

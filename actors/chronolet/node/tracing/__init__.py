@@ -1,1 +1,1 @@
-"""Traces of pod starts for OpenTelemetry. Off by default; `exporter` is imported only when it is on."""
+"""Traces of pod starts for OpenTelemetry. Off by default; `exporter` is imported only when tracing is on."""

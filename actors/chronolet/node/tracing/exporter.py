@@ -1,7 +1,7 @@
 """Sends traces of pod starts to an OpenTelemetry collector: OTLP over HTTP, with OpenTelemetry's SDK.
 
 Input: traces. Output: protobuf messages to the collector, from a thread of the SDK. Next: the collector. Only this
-module imports the SDK, which is the extra `otel`; it is imported only if `--tracing-endpoint` is set.
+module imports the SDK, which the extra `otel` installs. This module is imported only if `--tracing-endpoint` is set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chronolet.history.start_steps import Step
 from chronolet.history.start_trace import Trace
 
 CALL_SECONDS = 3.0
-"""The time limit of an export, retries included. A stop of the agent waits for one export at most."""
+"""The time limit of an export, retries included. At shutdown, the SDK exports all queued spans, in at most 30 seconds."""
 BATCH_MILLISECONDS = 1_000
 _NANOSECONDS = 1_000_000
 

@@ -1,7 +1,7 @@
 """Follows the log for starts of the pods that this process hosts, and passes a trace of each to an exporter.
 
 Input: notices that a pod of this process has made progress; the log; spans. Output: traces. Next: `exporter`. Each
-notice makes the follower's thread read what is new in the log; without pods that start, it sleeps.
+notice makes the follower's thread read what is new in the log; while no pod makes progress, the thread sleeps.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from chronolet_schemas.envelope import START, Event, Position
 from chronolet_schemas.times import stamp_of
 
 PAUSE_SECONDS = 0.2
-"""The pause after each reading, because the events of a start come in quick succession. It also gives the last span of
-a start the time to be recorded, which happens just after the start's last event.
+"""The pause after each reading, because the events of a start come in quick succession. It also leaves
+time to record the last span of a start, which happens just after the start's last event.
 """
 
 RETRY_SECONDS = 1.0
@@ -35,14 +35,14 @@ class Exporter(Protocol):
     """Sends traces. Does not block or raise."""
 
     def export(self, one: Trace, uid: str) -> None:
-        """Send the trace of a pod with this uid, some time later."""
+        """Queue the trace `one` for sending. `uid`: the pod's uid."""
 
     def stop(self) -> None:
-        """Send what is waiting, in bounded time."""
+        """Send the waiting traces, in bounded time."""
 
 
 class StartTraces:
-    """Exports traces from `start` to `stop`, of pods whose start begins in that time."""
+    """Exports traces of the pod starts that begin between the calls of `start` and `stop`."""
 
     def __init__(self, store: Store, archive: ArchiveReader, spans: RecentSpans, exporter: Exporter) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class StartTraces:
         self._exporter = exporter
         self._starts = Starts()
         self._ours: set[str] = set()
-        """The pods that this process has decided about. Other processes export the traces of theirs."""
+        """The pods whose events this process has committed. Other processes export the traces of their own pods."""
         self._at: Position | None = None
         self._run = ""
         self._news = threading.Event()
@@ -72,7 +72,7 @@ class StartTraces:
         self._exporter.stop()
 
     def notice(self, event: Event) -> None:
-        """Record that this process has committed an event. Called on the hosts' threads."""
+        """Handle an event that this process has committed. Called on the hosts' threads."""
         if isinstance(event, pod.SpecAccepted | pod.ContainerStarted | pod.PodFailed | pod.PodEnded):
             self._ours.add(event.pod)
             self._news.set()
@@ -85,7 +85,7 @@ class StartTraces:
                 self._read()
             except (StoreUnreachable, StoreBroken, HistoryMissing) as error:
                 log.debug("cannot read the log for traces, retrying", error=str(error))
-                self._at = None  # the starts in between are not traced
+                self._at = None  # starts in the meantime are not traced
                 self._news.set()
                 self._stopping.wait(RETRY_SECONDS)
 

@@ -15,7 +15,7 @@ MOST_EVENTS = 2_000
 """A start with more events, such as one whose image cannot be pulled for days, is not traced."""
 
 Told = tuple[Stamp, str, Event]
-"""An event with its position and its entity, such as `pod/default/web`."""
+"""An event with its position and time, and its entity, such as `pod/default/web`."""
 
 
 class Starts:
@@ -28,7 +28,7 @@ class Starts:
         return len(self._events)
 
     def take(self, stamp: Stamp, entity: str, event: Event) -> tuple[str, list[Told]] | None:
-        """Process one entry. Returns the pod and the events of its start, if the start is over with this entry."""
+        """Process one entry. Returns the pod and the events of its start if this entry ends the start."""
         name = _pod_of(entity, event)
         if not name:
             return None
@@ -49,7 +49,7 @@ class Starts:
         return name, self._events.pop(name)
 
     def _begin(self, name: str, uid: str) -> None:
-        """Begin a start, unless the events of this very pod are being collected already."""
+        """Begin collecting a pod's start, unless the events of the pod with this uid are already being collected."""
         known = self._events.get(name)
         first = known[0][2] if known else None
         if getattr(first, "uid", "") != uid:
