@@ -24,8 +24,8 @@ from msgspec import Struct
 
 READY_PHASES = frozenset({"running", "standing by"})
 WAITING_PHASES = frozenset({"checking", "leasing"})
-"""Phases in which the process waits for its server. The unit's own start time-out applies to these
-phases alone; later phases extend it, because reading a long log may take any amount of time.
+"""Phases in which the process waits for its server. The unit's own start time-out applies to these phases alone; later
+phases extend it, because reading a long log may take any amount of time.
 """
 LOOK_SECONDS = 1.0
 """Longest interval between two checks of the process."""

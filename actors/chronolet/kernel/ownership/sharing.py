@@ -109,7 +109,7 @@ class Sharing:
         return Plan(survey.run, frozenset(mine | left), give, elsewhere, awaited=awaited, layout=survey.layout)
 
     def _refused(self, quarantined: Collection[Shard]) -> Collection[Shard]:
-        """Return the shards that this process leaves to others: quarantined now or in the last `REFUSED_SECONDS`."""
+        """Return the shards that this process leaves to others: quarantined at most `REFUSED_SECONDS` ago."""
         now = self._now()
         self._refused_until |= dict.fromkeys(quarantined, now + REFUSED_SECONDS)
         self._refused_until = {shard: until for shard, until in self._refused_until.items() if until > now}

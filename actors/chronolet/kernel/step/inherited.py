@@ -1,8 +1,8 @@
 """Filters out log entries that an entity's former shard had already decided before the number of shards was changed.
 
 Input: a message of the log, and the tables in the shard's hash. Output: the message for the entities that have not
-decided it. Pure. Next: `log.recovery`, the only caller, because all entries that the tables concern are in the log
-before the first owner of the new shard recovers it.
+decided it. Pure. Next: `log.recovery`. Running hosts do not need the filter, because all entries that the tables
+concern are in the log before the first owner of a new shard recovers it.
 
 Each former shard had its own cursor. A new shard begins at the lowest of these cursors, and skips for each entity what
 the entity's former shard had decided: every entry up to that shard's cursor. After a second change, a table of the

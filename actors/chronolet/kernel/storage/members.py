@@ -44,7 +44,7 @@ def encode(member: Member) -> bytes:
 
 
 def decode(data: bytes) -> Member | None:
-    """Decode a member's entry; None if it is unreadable; the process then takes no part in sharing."""
+    """Decode a member's entry. Returns None if it is unreadable; its process then takes no part in sharing."""
     try:
         member = msgspec.json.decode(data, type=Member)
         member.refused_shards()
@@ -87,8 +87,8 @@ class Members(Protocol):
         """Replace the process's entry."""
 
     def survey(self, shards: Sequence[Shard]) -> Survey:
-        """Read the members, and the tokens of these shards, in one round trip. A shard with an unreadable hash counts
-        as free: the process that tries to take it quarantines it.
+        """Read the members, and the tokens of these shards, in one round trip unless a shard's hash is unreadable.
+        Such a shard counts as free: the process that tries to take it quarantines it.
         """
 
     def drain(self, process: str, *, drains: bool) -> None:

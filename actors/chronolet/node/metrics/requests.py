@@ -59,7 +59,7 @@ class RequestMetrics:
 
 
 class MeasuredCaller:
-    """Wraps the `Caller` `call` and records each call. `host`: the server's name and port."""
+    """Wraps another `Caller` and records each of its calls. `host`: the server's name and port."""
 
     def __init__(self, call: Caller, host: str, metrics: RequestMetrics) -> None:
         self._call = call

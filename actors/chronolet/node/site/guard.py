@@ -126,7 +126,8 @@ class SiteGuard:
     def _permits(self, identity: EngineIdentity) -> bool:
         checked = self._checked
         if checked.verdict.word == "unrecorded":
-            # The log of an older release has no site. Until a process with pleg records one, others are not limited.
+            # The log of an older release has no site. Until a process with pleg records one, the calls of processes
+            # without pleg are permitted.
             return self._sources.stranger is None
         site = checked.site
         found = (identity.id, identity.root)

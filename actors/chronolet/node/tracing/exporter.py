@@ -19,7 +19,7 @@ from chronolet.history.start_steps import Step
 from chronolet.history.start_trace import Trace
 
 CALL_SECONDS = 3.0
-"""The time limit of an export, retries included. At shutdown, the SDK exports all queued spans, in at most 30 seconds."""
+"""The time limit of an export, retries included. At shutdown, the SDK exports all queued spans, within 30 seconds."""
 BATCH_MILLISECONDS = 1_000
 _NANOSECONDS = 1_000_000
 

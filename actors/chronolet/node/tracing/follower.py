@@ -22,8 +22,8 @@ from chronolet_schemas.envelope import START, Event, Position
 from chronolet_schemas.times import stamp_of
 
 PAUSE_SECONDS = 0.2
-"""The pause after each reading, because the events of a start come in quick succession. It also leaves
-time to record the last span of a start, which happens just after the start's last event.
+"""The pause after each reading, because the events of a start come in quick succession. It also leaves time to record
+the last span of a start, which happens just after the start's last event.
 """
 
 RETRY_SECONDS = 1.0
