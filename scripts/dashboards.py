@@ -1,7 +1,7 @@
 """Writes the Grafana dashboards: monitoring/dashboards/*.json.
 
-Input: the panels in `DASHBOARDS`. Output: one JSON file for each dashboard. Next: Grafana's file provider, or an import
-by hand. After a change here: `python scripts/dashboards.py`; a test compares the files with this module.
+Input: the panels in `DASHBOARDS`. Output: one JSON file for each dashboard. Next: Grafana's file provider, or a manual
+import. After a change here, run `python scripts/dashboards.py`; a test compares the files with this module.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RATE = "$__rate_interval"
 
 
 class Panel(NamedTuple):
-    """One time series panel. `queries`: PromQL, with the legend of each."""
+    """One time series panel. `queries`: pairs of a PromQL query and its legend."""
 
     title: str
     unit: str
@@ -24,7 +24,7 @@ class Panel(NamedTuple):
 
 
 class Dashboard(NamedTuple):
-    """One dashboard. `variables`: PromQL label queries by variable name."""
+    """One dashboard. `variables`: the `label_values` query of each variable, by name."""
 
     uid: str
     title: str

@@ -25,7 +25,7 @@ STATUSES = (("0", "success"), ("1", "failure"), ("2", "wrong usage"))
 
 
 def commands(command: click.Command, *names: str) -> Iterator[tuple[tuple[str, ...], click.Context]]:
-    """Yield a command and all commands below it: the words that call it, and its context."""
+    """Yield the words that call a command, and its context; then the same for each command below it."""
     context = click.Context(command, info_name=" ".join(names))
     yield names, context
     if isinstance(command, click.Group):
@@ -36,7 +36,7 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[tuple[str, .
 
 
 def page(names: Sequence[str], context: click.Context, related: Sequence[str]) -> str:
-    """Return the source of a command's page. `related`: the names of other pages."""
+    """Return the source of a command's page. `related`: the names of the pages under SEE ALSO."""
     command, title = context.command, "-".join(names)
     texts = (command.help or "").strip().split("\n\n")
     options = filter(None, (one.get_help_record(context) for one in command.get_params(context)))
@@ -65,27 +65,27 @@ def _definitions(heading: str, terms: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _summary(text: str) -> str:
-    """Return the first sentence, without its full stop."""
+    """Return the first sentence of a text, without its full stop."""
     return " ".join(text.split()).split(". ")[0].removesuffix(".")
 
 
 def _paragraphs(texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         yield ".PP"
-        if text.lstrip().startswith("\b"):  # click's mark of a paragraph that keeps its line breaks
+        if text.lstrip().startswith("\b"):  # click's marker for a paragraph that keeps its line breaks
             yield from (".nf", *map(escaped, text.strip("\b\n ").splitlines()), ".fi")
         else:
             yield escaped(text)
 
 
 def escaped(text: str) -> str:
-    """Return text that groff prints as it is, on one line."""
+    """Escape text so that groff prints it literally, and put it on one line."""
     plain = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     return f"\\&{plain}" if plain.startswith(".") else plain
 
 
 def main(folder: Path) -> None:
-    """Write all pages into the folder."""
+    """Write the pages of all commands into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     found = list(commands(cli, "chronolet"))
     for names, context in found:

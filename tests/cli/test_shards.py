@@ -1,4 +1,4 @@
-"""`chronolet shards`: shows and requests shard counts; refuses what no log may have."""
+"""`chronolet shards` shows shard counts and requests changes; it refuses counts that no log may have."""
 
 import threading
 

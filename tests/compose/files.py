@@ -1,6 +1,7 @@
-"""Compose files as `docker-compose` understands them: the development environment has its version 1.29.
+"""Runs docker-compose on the files in compose/. The development environment has docker-compose 1.29.
 
-Input: names of files in compose/, variables. Output: their merged services; runs of docker-compose. Next: the tests.
+Input: names of files in compose/, variables. Output: the services that the files merge into, or the output of a
+docker-compose command. Next: the tests in this folder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TLS = ("compose.yaml", "tls.yaml")
 
 
 def compose(files: Sequence[str], *words: str, environ: Mapping[str, str] | None = None, seconds: float = 120) -> str:
-    """Run docker-compose with these files and variables; return its output. Raises AssertionError if it fails."""
+    """Run docker-compose with these files and variables; return its stdout. Raises AssertionError if it fails."""
     flags = [word for name in files for word in ("-f", str(FOLDER / name))]
     done = subprocess.run(
         ["docker-compose", *flags, *words],

@@ -1,4 +1,4 @@
-"""The Compose files run a node on an empty engine, from images that compose/build made of Debian's packages."""
+"""The Compose files run a node on a fresh engine, from images that compose/build makes from Debian packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PORTS = (10255, 10265, 10275, 10285, 10295)
 
 
 class Composed:
-    """The services of the Compose files in a private engine, with the folders of a node of its own."""
+    """The services of the Compose files in a private engine, with the folders of a separate node."""
 
     def __init__(self, engine: PrivateDocker, folder: Path) -> None:
         self.engine = engine
@@ -54,18 +54,18 @@ class Composed:
         return compose(files, *words, environ=self.environ, seconds=240)
 
     def started_at(self) -> dict[str, str]:
-        """Return the start time of each running container of a pod, by its name in the pod and its pod's name."""
+        """Return the start time of each running container of all pods, by its name without the prefix `/chrono_`."""
         found = self.docker.containers(filters={"label": labels.POD_UID})
         inspected = [self.docker.inspect_container(one["Id"]) for one in found]
         return {one["Name"].split("_", 1)[1]: one["State"]["StartedAt"] for one in inspected}
 
     def wait_for_pods(self, count: int) -> dict[str, str]:
-        """Wait until this many containers of pods run, sandboxes included; return their start times."""
+        """Wait until `count` containers of pods run, sandboxes included; return their start times."""
         scratch.wait_until(lambda: len(self.started_at()) == count, f"{count} containers; now {self.started_at()}", 240)
         return self.started_at()
 
     def ready(self, port: int) -> bool:
-        """Whether the process at this port of the node's loopback is ready."""
+        """Whether the process that serves this loopback port is ready."""
         with suppress(OSError):
             return self.engine.namespace.http(port, "/readyz").status == 200
         return False
@@ -75,8 +75,8 @@ class Composed:
             scratch.wait_until(lambda port=port: self.ready(port), f"readiness at port {port}", 120)  # type: ignore[misc]
 
     def scraped(self) -> set[tuple[str, int]]:
-        """Return the jobs and ports that Prometheus scrapes with success, according to a rule that it evaluates."""
-        with suppress(OSError, ValueError):  # it does not serve yet, or says so in plain text
+        """Return the job and port of each target that Prometheus scrapes successfully, as recorded by `test:up`."""
+        with suppress(OSError, ValueError):  # not serving yet, or a plain-text reply that it is not ready
             page = self.engine.namespace.http(9090, "/api/v1/query?query=test:up==1").body
             found = [one["metric"] for one in json.loads(page)["data"]["result"]]
             return {(one["job"], int(one["instance"].rpartition(":")[2])) for one in found}
@@ -85,7 +85,7 @@ class Composed:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[PrivateDocker]:
-    """An engine with the images that compose/build makes, and those of the examples."""
+    """An engine with the images that compose/build makes, and the images that the examples use."""
     with private_docker(images=False) as engine:
         assert engine.api().images() == []
         subprocess.run(
@@ -103,7 +103,7 @@ def engine() -> Iterator[PrivateDocker]:
 def composed(engine: PrivateDocker) -> Iterator[Composed]:
     folder = engine.folder / "composed"
     folder.mkdir()
-    # As below systemd, where each mount is shared.
+    # Make the folder a shared mount, as every mount is under systemd.
     subprocess.run(["mount", "--bind", folder, folder], check=True)
     subprocess.run(["mount", "--make-shared", folder], check=True)
     found = Composed(engine, folder)
@@ -145,7 +145,7 @@ def test_nothing_restarts_over_down_and_up(composed: Composed) -> None:
     composed.compose(PLAIN, "up", "-d")
     composed.wait_until_ready(*PORTS)
     assert composed.started_at() == started
-    # The new processes read the former ones' log, and act: a pod that goes ends.
+    # The new processes continue the log and act on it: a pod whose manifest is deleted ends.
     (composed.manifests / "web.yaml").unlink()
     composed.wait_for_pods(0)
 

@@ -1,4 +1,4 @@
-"""The Compose files merge into services that host every actor, and give each one only what it needs from the host."""
+"""The Compose files merge into services that host every actor, each with access only to what it needs on the host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agents(files: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def mounts(service: Mapping[str, Any]) -> dict[str, str]:
-    """Return a service's mounts: how each path in the container is mounted, `rw` or `ro` and more."""
+    """Return the mode of each mount of a service, such as `ro` or `rshared`, by its path in the container."""
     parts = [volume.split(":") for volume in service["volumes"]]
     return {target: mode for _, target, mode in parts}
 

@@ -13,7 +13,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package's files, in a folder."""
+    """A folder with the unpacked files of the package."""
     folder = tmp_path_factory.mktemp("unpacked")
     run("dpkg-deb", "-x", package, folder)
     return folder

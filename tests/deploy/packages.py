@@ -1,7 +1,8 @@
-"""The Debian package of this source tree, and machines made of folders on which dpkg installs it.
+"""Builds the Debian package of this source tree, and simulates machines on which dpkg installs it.
 
-Input: scripts/deb. Output: the package's fields and files; a `Machine`, on which maintainer scripts run for real with
-busybox as their shell, while systemd's commands only record how they were called. Next: the tests in this folder.
+Input: scripts/deb. Output: the package's fields and files; a `Machine`, where maintainer scripts run for real with
+busybox as their shell, while systemd's commands, docker and python3 only record their calls. Next: the tests in this
+folder.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def repacked(package: Path, version: str, folder: Path) -> Path:
 
 
 class Machine:
-    """A folder in which dpkg installs packages as on a machine that runs systemd."""
+    """A folder in which dpkg installs packages as if on a machine that runs systemd."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -78,8 +79,8 @@ class Machine:
             path.chmod(0o755)
 
     def dpkg(self, *words: str | Path) -> list[str]:
-        """Run dpkg on this machine; return the calls of systemd's commands and of the agent's Python."""
-        # Dependencies are left out; a full sync of each file would only take time.
+        """Run dpkg on this machine; return the recorded calls, one line for each: the command and its arguments."""
+        # Dependencies are not installed, and files are not synced to disk, which would only take time.
         forced = ("--force-depends", "--force-unsafe-io", "--force-bad-path")
         run("dpkg", f"--root={self.root}", *forced, *words)
         calls = self.root / "calls"
@@ -93,9 +94,9 @@ class Machine:
         return subprocess.run(query, capture_output=True, text=True, check=False).stdout
 
     def path(self, name: str) -> Path:
-        """Return where a path of the machine is outside of it."""
+        """Return the real path of a file on this simulated machine."""
         return self.root / name.lstrip("/")
 
     def runs(self, *units: str) -> None:
-        """Let systemctl list these units as running."""
+        """Make systemctl list these units as running."""
         self.path("/units").write_text("".join(f"{unit} loaded active running text\n" for unit in units))

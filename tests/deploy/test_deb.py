@@ -1,4 +1,4 @@
-"""The Debian package holds the agent with its locked libraries, works from its own folder, and owns what it should."""
+"""The content of the Debian package: the agent, its locked libraries, settings, owners, checksums and licences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_version_is_the_projects(package: Path, unpacked: Path) -> None:
     assert run(python(unpacked), "-I", unpacked / "usr/lib/chronolet/bin/chronolet", "--version") == (
         f"chronolet {PROJECT['version']}\n"
     )
-    # dpkg must see each release as newer than the one before.
+    # dpkg must consider each release newer than the one before.
     for older, newer in (("0.1.0", field(package, "Version")), ("0.2.0~dev0", "0.2.0~rc1"), ("0.2.0~rc1", "0.2.0")):
         subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
 
@@ -73,7 +73,7 @@ def test_every_module_is_compiled_for_the_packages_python(unpacked: Path) -> Non
     for path in sources:
         compiled = path.parent / "__pycache__" / f"{path.stem}.cpython-311.pyc"
         head = compiled.read_bytes()[:8]
-        # 1: by hash; the check of the hash is off.
+        # Flags 1: the file has a hash of its source instead of a time, and Python does not check the hash.
         assert (head[:4], head[4:]) == (ast.literal_eval(magic), b"\x01\x00\x00\x00"), compiled
 
 

@@ -82,7 +82,7 @@ def test_removal_keeps_data_and_settings_and_purge_removes_them(machine: Machine
     calls = machine.dpkg("-r", "chronolet")
     assert machine.status() == "config-files"
     assert systemctl(calls) == [f"stop {SERVICE}"]
-    # With its agents gone, nobody watches their Redis.
+    # Without agents, nothing supervises their Redis, so it is stopped too.
     assert [call for call in calls if "OwnServer" in call or call.startswith("python3 -I -c")]
     assert data.exists()
     assert machine.path("/etc/default/chronolet").exists()

@@ -12,7 +12,7 @@ from tests.deploy.packages import run
 
 
 def pages(unpacked: Path) -> dict[str, str]:
-    """Return the text of each page without groff's escapes, by name."""
+    """Return the text of each page without groff's escapes, by file name."""
     found = {}
     for path in (unpacked / "usr/share/man/man1").iterdir():
         text = gzip.decompress(path.read_bytes()).decode()

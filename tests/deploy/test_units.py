@@ -1,4 +1,4 @@
-"""systemd accepts the units, and their groups cover every actor once."""
+"""systemd accepts the units, and their groups together host every actor exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def groups(unpacked: Path) -> dict[str, dict[str, str]]:
 
 
 def verified(folder: Path, *units: str) -> str:
-    """Return systemd's complaints about units. It exits with 0 after a warning, so only an empty output is good."""
+    """Return what `systemd-analyze verify` prints; empty if the units are valid. Its status is 0 after a warning."""
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *units], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -32,7 +32,7 @@ def verified(folder: Path, *units: str) -> str:
 
 @pytest.fixture
 def units(unpacked: Path, tmp_path: Path) -> Path:
-    """A folder with the units, in which the program's path is that of the unpacked package."""
+    """A folder with the package's units, in which /bin/true replaces the agent's path, which is missing here."""
     source = unpacked / "lib/systemd/system"
     for path in source.rglob("*"):
         if path.is_file():
@@ -63,7 +63,7 @@ def test_the_units_keep_what_they_promise(units: Path) -> None:
         for line in ("Type=notify", "KillMode=process", "Delegate=yes", "Restart=always", "StartLimitIntervalSec=0"):
             assert f"\n{line}\n" in text, (name, line)
         assert re.search(r"\nWatchdogSec=", text)
-        # Each of these makes a mount namespace, in which a volume in memory would be invisible to dockerd.
+        # Each of these settings creates a mount namespace: dockerd would not see a memory volume mounted in it.
         assert not re.search(r"\n(Protect(System|Home|Kernel\w+|ControlGroups)|Private\w+|ReadWritePaths)=", text), name
         assert "\nRestrictSUIDSGID=" not in text, "volumes of pods with an fsGroup have the set-group-id bit"
 

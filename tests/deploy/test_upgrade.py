@@ -1,7 +1,7 @@
 """The previous release and this one on one log, in turn and next to each other: neither restarts a container.
 
-This release writes events that the previous one cannot read (`registry.SCHEMA`). So a downgraded agent leaves the
-shards alone that this release has written, and says so; the containers keep running, and the next upgrade continues.
+This release writes events that the previous one cannot read (`registry.SCHEMA`). So a downgraded agent does not take
+over shards that this release has written, and logs that; the containers keep running, and the next upgrade continues.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def search_path(tree: Path) -> dict[str, str]:
 
 
 class Releases:
-    """A node whose agent is of either release, and whose pods must never restart."""
+    """A node whose agent runs from either source tree, `previous` or `this`, and whose pods must never restart."""
 
     def __init__(self, node: Node, previous: Path) -> None:
         self.node = node
@@ -65,12 +65,12 @@ class Releases:
                 other.kill()
 
     def check_untouched(self) -> None:
-        """Check that the same containers run as at the last check."""
+        """Check that the same containers run as after the last call of `check`."""
         assert self._started
         assert self.node.started_at(*self._pods) == self._started
 
     def check(self, new: str) -> None:
-        """Let the agent start a new pod, and check that no older one was touched meanwhile."""
+        """Start the pod `new`; check that no older pod was touched meanwhile and that both releases read the log."""
         node = self.node
         applied = node.chronolet("apply", "-f", node.write_unwatched(f"{new}.yaml", pod(new, PROBED)))
         assert applied.status == 0, f"{applied.err}\n{node.log[-4000:]}"
@@ -80,7 +80,7 @@ class Releases:
         self._started = node.started_at(*self._pods)
         assert len(self._started) == 2 * len(self._pods), "a sandbox and a container of each pod"
         assert [node.restarts(name) for name in self._pods] == [[0]] * len(self._pods)
-        # What has ended is not run again.
+        # The completed job is not run again.
         assert (node.container_states("job"), node.restarts("job")) == (["Completed"], [0])
         # A command of either release reads the log.
         for tree in self._trees.values():
@@ -145,7 +145,7 @@ def test_a_downgraded_agent_adopts_what_runs_into_a_new_log(releases: Releases, 
     node.journal.wait_for("the end of the job", lambda: node.container_states("job") == ["Completed"])
     releases.check("before")
     node.stop()
-    # As docs/upgrading.md says: the history is given up, the containers are not.
+    # As docs/upgrading.md describes: the log is discarded, the containers are kept.
     with redis_server.client() as client:
         client.flushall()
     node.reopen_journal()

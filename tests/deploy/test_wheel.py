@@ -1,4 +1,4 @@
-"""The wheel contains everything, installs a working command by itself, and is the same whenever it is built."""
+"""The wheel contains every file of the source tree, provides a working command, and has a reproducible build."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_commands_are_entry_points_and_requirements_have_bounds(wheel: Path)
 
 
 def test_the_command_works_from_the_installed_wheel(wheel: Path, tmp_path: Path) -> None:
-    # What pipx does, with the libraries of this environment instead of downloads.
+    # As pipx does, but with the libraries of this environment instead of downloaded ones.
     run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, wheel)
     code = "import sys; sys.argv[1:] = ['--version']; from chronolet.cli.loading import main; main()"
     done = subprocess.run(

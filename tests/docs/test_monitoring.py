@@ -1,4 +1,4 @@
-"""The files in the folder monitoring fit one another and the runbooks."""
+"""The files in monitoring/ match the runbooks and the script that generates the dashboards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An S3-compatible service for the tests of this folder, and the two storages in turn."""
+"""Fixtures of the archive tests: an S3-compatible service, and each archive storage in turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def bucket(s3: Service, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the URL of an empty prefix, reachable with this process's environment."""
+    """Return the URL of an empty prefix in the bucket, and set the environment variables that give access to it."""
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
@@ -31,7 +31,7 @@ def bucket(s3: Service, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(params=["folder", "named folder", "bucket"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """Return a function that opens the storage of a run, for each sort of place."""
+    """Return a function that opens the storage of a run. Each test runs once for each kind of storage."""
     if request.param == "bucket":
         return place(request.getfixturevalue("bucket"), tmp_path)
     return place(str(tmp_path / "shared") if request.param == "named folder" else "", tmp_path / "root")

@@ -1,4 +1,4 @@
-"""The machine's id, read from a file in any condition."""
+"""The machine's id is read from a valid file; any other file is refused with an error that names it."""
 
 import os
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_missing_file_a_folder_and_a_fifo_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may read every file, so the refusal comes from `open`."""
+    """`os.open` is replaced by a function that fails, because root may read every file."""
 
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")

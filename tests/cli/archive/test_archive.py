@@ -1,4 +1,4 @@
-"""`chronolet archive verify` and `repair` on a real redis-server, with and without a keeper at work."""
+"""`chronolet archive verify` and `repair` on a real redis-server, with and without a keeper that archives meanwhile."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_the_stream_no_longer_holds_is_named(opened: Desk, damage: Damage) 
     assert opened.history(trimmed) == opened.written[trimmed.n :]
     with pytest.raises(HistoryMissing):
         opened.history()
-    # The loss can be accepted; it is shown from then on, but no longer as damage.
+    # Once accepted, the loss is still shown, but no longer as damage.
     accepted = archive(opened, "repair", "--accept-loss")
     assert (accepted.status, "recorded as lost" in accepted.output) == (0, True)
     verified = archive(opened, "verify")
@@ -176,7 +176,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_for_each_file(opened: Desk)
 
 
 def test_a_file_that_is_not_given_out_is_left_alone_even_if_losses_are_accepted(opened: Desk) -> None:
-    """A service that is down says nothing about its files."""
+    """If the storage cannot be reached, its files are not treated as damaged."""
     storage: Any = Unreachable(opened)
     unreachable = Archive(storage, NODE, "run-1")
     names = [path.name for path in opened.files()]
@@ -191,7 +191,7 @@ def test_a_file_that_is_not_given_out_is_left_alone_even_if_losses_are_accepted(
 
 
 class Unreachable:
-    """A storage that lists its files, and does not give them out."""
+    """A storage that lists its files but cannot open any of them."""
 
     def __init__(self, at_desk: Desk) -> None:
         self._storage = at_desk.archive.storage
@@ -217,7 +217,7 @@ class ReadOnly:
 
 
 def test_a_keeper_at_work_is_not_disturbed(opened: Desk) -> None:
-    """Repairs and archives in turns on two threads; no entry is lost, whichever comes first."""
+    """Repair on one thread while another one archives and trims; no entry is lost, whichever is faster."""
     stop = threading.Event()
     results: list[Result] = []
 

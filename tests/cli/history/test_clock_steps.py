@@ -1,4 +1,4 @@
-"""Times that commands show after the clock of a real redis-server was an hour ahead once."""
+"""Times that commands show after the clock of a real redis-server was two hours ahead for a while."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server() -> Iterator[PrivateRedis]:
 
 
 def hours_ahead(text: str) -> int:
-    """Return by how many hours a time is ahead of now, rounded, so that a stall of the machine does not count."""
+    """Return how many hours an ISO time is ahead of now, rounded so that a stall of the machine has no effect."""
     return round((datetime.fromisoformat(text).timestamp() - time.time()) / HOUR)
 
 

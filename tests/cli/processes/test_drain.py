@@ -1,4 +1,4 @@
-"""`drain` and `undrain`, with the other processes played by the test."""
+"""`chronolet drain` and `undrain`. The test itself acts as the processes of the node."""
 
 import threading
 
@@ -19,7 +19,7 @@ def join(node: WrittenNode, name: str, *kinds: str, leaving: bool = False) -> No
 
 @pytest.fixture
 def two(node: WrittenNode) -> WrittenNode:
-    """A node with the processes `one`, which owns all pods, and `two`."""
+    """A node with two processes: `one` owns all shards of `pod`, `two` owns none but can host them."""
     join(node, "one", "pod", "pleg")
     join(node, "two", "pod", "prober")
     for shard in PODS:
@@ -28,7 +28,7 @@ def two(node: WrittenNode) -> WrittenNode:
 
 
 def carry_out(node: WrittenNode) -> None:
-    """Move each shard once the drain was requested, as the processes do."""
+    """Move each shard from `one` to `two` once the drain is requested, as the processes would."""
     scratch.wait_until(lambda: "one" in node.store.survey(()).drained, "the request")
     for shard in PODS:
         token = node.store.heads([shard])[shard].token

@@ -1,4 +1,4 @@
-"""`chronolet node move`, and the refusals that `get actors` shows, on a real redis-server and an engine in memory."""
+"""`chronolet node move`, and the refused kinds that `get actors` shows, on a real redis-server and a fake engine."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ FORMER = Site(machine_id="m1", engine_id="E", engine_root="/var/lib/docker")
 
 
 class Mover:
-    """The new machine, and a log in which the node lives on FORMER. Process `p1` owns the shards of `pod`."""
+    """A machine to move the node to, and the node's log, which records the site FORMER. Process `p1` owns shards."""
 
     def __init__(self, owner: LogOwner, folder: Path) -> None:
         self.owner = owner
@@ -43,7 +43,7 @@ class Mover:
         return run(services, *self.owner.flags, "node", "move", *given, *flags)
 
     def note_container(self) -> None:
-        """Let the log name a container of the pod web, which this engine lacks."""
+        """Record in the log a started container of the pod web that does not exist in this machine's engine."""
         shard = Shard("pleg")
         self.owner.store.acquire(shard, "", "p1", 1)
         started = pleg.ContainerStarted(

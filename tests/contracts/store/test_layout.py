@@ -1,4 +1,4 @@
-"""The contract of the store: changes of a log's layout. Shard counts and kinds change in one call, or not at all."""
+"""The contract of the store for changes of a log's layout: a change is made completely in one call, or not at all."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ Change = Callable[..., Reshard]
 
 @pytest.fixture
 def change(begun: Store) -> Change:
-    """Return a function that prepares a change of `pod` from its current count, with all former shards acquired."""
+    """Return a function that acquires all current shards of `pod` and prepares a change of their number to `after`."""
 
     def prepare(after: int, **different: object) -> Reshard:
         before = begun.layout().counts["pod"]
@@ -52,7 +52,7 @@ def change(begun: Store) -> Change:
 
 
 def take(store: Store, shard: Shard = SHARD, process: str = "p") -> str:
-    """Acquire a shard like a process of this release; its owner counts as dead. Returns the token."""
+    """Acquire a shard as a process of this release whose former owner is proven dead. Returns the new token."""
     token = store.heads([shard])[shard].token
     acquired = store.acquire(shard, token, process, 2, proof="lock")
     assert isinstance(acquired, Acquired)

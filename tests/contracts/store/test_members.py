@@ -1,4 +1,4 @@
-"""The members of a node, requests to drain, and graceful moves of shards."""
+"""The contract of the store for the members of a node, requests to drain, and graceful moves of shards."""
 
 from chronolet.kernel.storage.members import Handover, Member
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -65,7 +65,7 @@ def test_the_entries_of_dead_processes_are_removed(store: Store) -> None:
     store.renew("live", "", TTL)
     store.forget_dead()
     assert store.survey([]).members == {"live": ONE}
-    store.forget_dead()  # a request is removed when its process has been gone for a while
+    store.forget_dead()  # the second call removes the request, because the process is no longer listed
     assert store.survey([]).drained == {"live"}
 
 
@@ -100,7 +100,7 @@ def test_each_move_is_counted(begun: Store) -> None:
 
 
 def test_an_entry_that_cannot_be_read_takes_no_part(redis_server: PrivateRedis) -> None:
-    """Nor does a shard with a key of the wrong type keep a process from seeing the others."""
+    """A shard whose key has the wrong type does not hide the other shards either."""
     store, keys = RedisStore(redis_server.url, "n"), Keys("n")
     store.check()
     token = take(store, OTHER)

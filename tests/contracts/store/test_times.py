@@ -1,4 +1,4 @@
-"""The contract of times: when the server's clock was ahead once, later entries have their real times at once."""
+"""The contract of times: once the server's clock is no longer ahead, new entries have their real times immediately."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.redis.server import private_redis
 
 HOUR = 3_600_000
 SLACK = 600_000
-"""How much a stalled machine may add to a time, in milliseconds."""
+"""The largest error of a time that a stalled machine may cause, in milliseconds."""
 
 
 class Server:
-    """A server whose clock can be stepped, and a store on it."""
+    """A store and its server, whose clock can be stepped."""
 
     def __init__(self, store: Store, step: object) -> None:
         self.store = store
@@ -50,7 +50,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 class Writer:
-    """The owner of a shard."""
+    """The owner of a shard, which writes one event at a time."""
 
     def __init__(self, server: Server) -> None:
         self._store = server.store
@@ -79,7 +79,7 @@ def test_times_are_right_again_as_soon_as_the_clock_is(server: Server) -> None:
     assert [entry.position.n for entry in log] == list(range(1, len(log) + 1))
     assert all(one.position < other.position for one, other in pairwise(log))
     assert {entry.position.milliseconds for entry in log[2:]} == {entries["ahead"].position.milliseconds}
-    # Only entries whose positions are ahead have the field, and all decode to the same event.
+    # Only entries whose positions are ahead of their times have the field `_time`; all decode to the same event.
     assert [name for name, entry in entries.items() if b"_time" in entry.data] == list(steps)[2:]
     assert all(codec.decode(entry.type, entry.data, Event) == jumped for entry in entries.values())
     fields = msgspec.msgpack.decode(entries["behind"].data)

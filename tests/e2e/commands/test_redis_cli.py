@@ -1,4 +1,4 @@
-"""The ten questions of docs/redis-cli.md, asked of a real agent's node with the commands that the page prints.
+"""The ten questions of docs/redis-cli.md, answered for a real node by the commands printed on that page.
 
 Each test runs all commands of one section and checks the content of the answer.
 """
@@ -58,25 +58,25 @@ def commands(heading: str) -> list[str]:
 
 
 class Answer(NamedTuple):
-    """The output of all commands of a section: JSON lines that show something, summaries, and other lines."""
+    """The output of all commands of a section: `lines` in JSON, their `summaries`, and `plain` lines without JSON."""
 
     lines: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
     plain: list[str]
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the lines about events of this type."""
+        """Return the lines whose type is `kind`, in any version."""
         return [line for line in self.lines if line.get("type", "").partition("@")[0] == kind]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A node, and the server that is asked about it."""
+    """A node, and the Redis server that the commands query."""
 
     node: Node
     server: PrivateRedis
 
     def ask(self, heading: str) -> Answer:
-        """Run the section's commands in a shell, exactly as they are printed."""
+        """Run the section's commands in a shell, exactly as printed on the page."""
         answer = Answer([], [], [])
         for text in commands(heading):
             variables = {"SOCKET": str(self.server.socket), "NODE": KEYS.prefix}
@@ -107,7 +107,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     @contextmanager
     def without_lease(self) -> Iterator[None]:
-        """Stop the agent, between two starts of `loops`, until it has lost its lease; let it continue at the end."""
+        """Pause the agent between two starts of `loops`, wait for its lease to end, and resume it after the block."""
         node, key = self.node, KEYS.alive(self.owner())
         with node.paused_when("the back-off of loops", lambda: last_event_about_loops(node) == pods.RestartScheduled):
             wait_until(lambda: not self.server.client().exists(key), "the end of the lease")
@@ -123,7 +123,7 @@ def last_event_about_loops(node: Node) -> type:
 
 @pytest.fixture(scope="module")
 def asked(docker_engine: PrivateDocker) -> Iterator[Asked]:
-    """A node where each question has an answer: `web` was killed once, `sick` fails its liveness probe, `loops` crashes
+    """A node with an answer to each question: `web` was killed once, `sick` fails its liveness probe, `loops` crashes
     again and again, `gpu` has a device, and a command cannot be decoded.
     """
     with ExitStack() as stack:
@@ -266,7 +266,7 @@ def test_what_changed_between_two_moments(asked: Asked) -> None:
     chosen = [line.entry for line in asked.node.journal.lines if line.entry.type.partition(".")[0] in kinds]
     expected = [str(entry.position) for entry in chosen]
     assert len(expected) > 30
-    # The second moment is a whole second, which may be before the last events.
+    # TO is in whole seconds, so it may be before the last events.
     shown = [line["position"] for line in answer.lines]
     assert shown[:30] == expected[:30]
     assert set(expected[: len(shown)]) == set(shown[: len(expected)])

@@ -1,4 +1,4 @@
-"""A node with pods that have one fault each, watched by a real Prometheus."""
+"""A node with one sound pod and pods that have one fault each, monitored by a real Prometheus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Watched(NamedTuple):
 
 @pytest.fixture(scope="module")
 def stuck(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """A registry that never sends the end of an image."""
+    """A registry that starts to send an image but never finishes."""
     with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
         yield found
     forget(docker_engine, found.address)
@@ -39,7 +39,7 @@ def stuck(docker_engine: PrivateDocker) -> Iterator[Registry]:
 
 @pytest.fixture(scope="module")
 def watched(docker_engine: PrivateDocker, stuck: Registry) -> Iterator[Watched]:
-    """The tests of a module add faults to this node, in their order."""
+    """Start a node and its Prometheus once per module. The module's tests add faults to the node one by one."""
     with private_redis() as server:
         node = Node(docker_engine, server.url, "watched", server.folder / "agent")
         prometheus = Prometheus(docker_engine.namespace, server.folder / "prometheus", PORT)
@@ -62,7 +62,7 @@ def watched(docker_engine: PrivateDocker, stuck: Registry) -> Iterator[Watched]:
 
 
 def faulty(node: Node, stuck: Registry) -> None:
-    """Start as many pods as the node may run, and one more."""
+    """Start as many pods as the node may run, and one more, which it rejects."""
     unready = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
     limits = {"limits": {"cpu": "50m", "memory": "32Mi"}}
     mounts = [{"name": "scratch", "mountPath": "/scratch"}]

@@ -1,7 +1,7 @@
 """A real Prometheus that scrapes one node with the configuration and the rules of the folder `monitoring`.
 
-Input: the network namespace of an engine, the port of an agent. Output: results of queries, firing alerts. Intervals
-and waits of the shipped files are in minutes; `hurried` shortens them, and changes nothing else.
+Input: the network namespace of an engine, the port of an agent. Output: results of queries, firing alerts. The
+shipped files are used with shorter intervals, ranges, waits and age limits, and with the agent as the only target.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tests.support.server_process import ServerProcess
 MONITORING = Path(__file__).resolve().parents[3] / "monitoring"
 PORT = 9090
 RANGE = "20s"
-"""Replaces the range of each query: some twenty scrapes."""
+"""Replaces the range of each query; about twenty scrapes."""
 _AGE_SECONDS = 2
-"""Replaces the limits of alerts on ages."""
+"""Replaces the limit in alerts on an age."""
 
 
 def rule_groups(name: str) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def hurried(expression: str) -> str:
-    """Shorten the ranges of a query, and the ages that it compares with."""
+    """Return the query with shorter ranges and, where it compares an age, a smaller limit."""
     short = re.sub(r"\[(\d+[smh]|\$__rate_interval)\]", f"[{RANGE}]", expression)
     return re.sub(r"(_(?:oldest|stuck)_seconds\S* >) \d+", rf"\1 {_AGE_SECONDS}", short)
 
@@ -54,7 +54,7 @@ def _hurried_rules(name: str) -> str:
 
 
 class Prometheus(ServerProcess):
-    """One Prometheus; all its files are below `folder`."""
+    """A Prometheus server whose files are all below `folder`."""
 
     def __init__(self, namespace: NetworkNamespace, folder: Path, agent_port: int) -> None:
         folder.mkdir()
@@ -71,7 +71,7 @@ class Prometheus(ServerProcess):
             (folder / file).write_text(_hurried_rules(Path(file).name))
 
     def start(self) -> None:
-        """Start it in the agent's network."""
+        """Start the server in the agent's network namespace."""
         self._launch(
             self._namespace.command(
                 "prometheus",

@@ -1,4 +1,4 @@
-"""Each alert fires on the real fault that it names; and every panel of the dashboards has data.
+"""Each alert fires when its fault really occurs, and every panel of the dashboards has data.
 
 The tests share a node, and their order matters: the last ones stop its servers and its agent.
 """
@@ -17,7 +17,7 @@ from tests.e2e.monitoring.prometheus import MONITORING, alerts, hurried
 from tests.support.scratch import wait_until
 
 SEEN: set[str] = set()
-"""The alerts that were seen to fire."""
+"""The names of the alerts that have fired."""
 
 
 def sees(watched: Watched, name: str, **labels: str) -> None:
@@ -59,7 +59,7 @@ def queries(dashboard: str) -> list[str]:
 
 
 def wait_for_data(watched: Watched, metric: str) -> None:
-    """Wait for data of the queries that read this metric."""
+    """Wait until each query of the dashboards `node` and `kernel` that reads this metric returns data."""
     found = [query for dashboard in ("node", "kernel") for query in queries(dashboard) if metric in query]
     assert found
     for query in found:
@@ -98,7 +98,7 @@ def test_a_message_that_cannot_be_decoded(watched: Watched) -> None:
 
 
 def test_a_host_that_fails(watched: Watched) -> None:
-    """The shard's version on the server is not the one that its host expects."""
+    """The shard's version in Redis is changed to one that its host does not expect."""
     watched.server.client().hincrby(Keys(watched.node.name).shard(Shard("manifests")), "version", 1)
     watched.node.write("bad.yaml", "no manifest")
     sees(watched, "HostRestarts", shard="manifests")
@@ -106,7 +106,7 @@ def test_a_host_that_fails(watched: Watched) -> None:
 
 
 def test_a_host_that_cannot_commit_its_step(watched: Watched) -> None:
-    """The server is full. The first change of the folder is in a step that it refuses, the second one waits."""
+    """The server is full and refuses the step with the folder's first change, so the second change has to wait."""
     watched.server.client().config_set("maxmemory", "1")
     try:
         for name in ("first.yaml", "second.yaml"):

@@ -1,4 +1,4 @@
-"""The table of public panels and alerts in docs/monitoring.md: each metric that it says works exists on a real node."""
+"""Public dashboards and alerts in docs/monitoring.md: each metric in a row marked as working exists on a real node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.scratch import wait_until
 PAGES = ("/metrics", "/metrics/probes", "/metrics/cadvisor", "/metrics/state")
 FROM_PROMETHEUS = {"up"}
 AFTER_A_FAULT = {"kubelet_runtime_operations_errors_total", "storage_operation_errors_total"}
-"""Counters that have no series before their first error; their types are on the page all the same."""
+"""Counters that have no series before their first error; until then, a page has only their TYPE line."""
 
 
 NO_PANEL = {
@@ -26,11 +26,11 @@ NO_PANEL = {
     "kubelet_running_pods",
     "prober_probe_total",
 }
-"""Further metrics of the kubelet."""
+"""Further kubelet metrics to check."""
 
 
 class Row(NamedTuple):
-    """One row of the table."""
+    """One row of a table. `state`: whether the panel or alert works, or why it is empty."""
 
     panel: str
     metrics: tuple[str, ...]
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Return the rows of all tables below the heading about public dashboards."""
+    """Return the rows of all tables below the heading `Public dashboards and alerts`."""
     text = (ROOT / "docs" / "monitoring.md").read_text().partition("## Public dashboards and alerts")[2]
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")

@@ -1,4 +1,4 @@
-"""Prometheus's own checks of the shipped files."""
+"""The shipped files pass the checks and rule tests of promtool."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_promtool_accepts_the_files(words: tuple[str, ...]) -> None:
 
 
 def test_promtool_finds_a_broken_rule(tmp_path: object) -> None:
-    """The checks can fail."""
+    """promtool rejects an alert that calls an unknown function."""
     done = subprocess.run(
         ["promtool", "check", "rules"],
         input=(MONITORING / "rules" / "alerts.yml").read_text().replace("max_over_time(", "max_over_thyme("),

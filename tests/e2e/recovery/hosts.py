@@ -1,6 +1,6 @@
-"""Two hosts with one node name: each has its own engine, machine id and state folder, and both use one Redis.
+"""Hosts with one node name: each has its own engine, machine id and state folder, and all use one Redis.
 
-Input: engines, a server. Output: `Host`. Next: `test_sites`, `test_partition`.
+Input: an engine, the URL of a server. Output: `Host`. Next: `test_sites`, `test_partition`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "sited"
 
 
 class Host:
-    """One machine with its own engine and its own machine id, and its agent of the shared node."""
+    """A simulated machine with its own engine and machine id; it runs an agent for the shared node."""
 
     def __init__(
         self, engine: PrivateDocker, url: str, root: Path, machine_id: str, *, in_network: bool = False
@@ -36,7 +36,7 @@ class Host:
         self.node.start(self.port, in_network=self._in_network)
 
     def readiness(self) -> str:
-        """Return the page /readyz; empty while nothing is served."""
+        """Return the verbose page /readyz; empty while nothing is served."""
         try:
             if self._in_network:
                 return self.node.engine.namespace.http(self.port, "/readyz?verbose").body.decode()
@@ -53,7 +53,7 @@ class Host:
 
 
 def started_with(engine: PrivateDocker, folder: Path) -> None:
-    """Start the engine with another folder for its data and its sockets, as after a change of --data-root."""
+    """Start the engine with its data and exec root below `folder`, as after a change of dockerd's --data-root."""
     engine.data, engine._exec = folder / "data", folder / "exec"
     folder.mkdir(exist_ok=True)
     engine.start()

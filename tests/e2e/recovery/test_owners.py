@@ -1,4 +1,4 @@
-"""Who owns the shards of a node whose probers run in two processes, as on two machines."""
+"""Ownership of the shards of a node whose probers run in two processes, as if on two machines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.support.scratch import wait_until
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 NAME = "owners"
 CLOCK_STEPS = (10, -10, 3600, 0)
-"""Seconds by which the server's clock is ahead, one after the other."""
+"""The offsets of the server's clock, in seconds, applied one after the other."""
 PROBES_IN_LEASE = 25
-"""More probes than a lease lasts, at five per second."""
+"""More probes than take place within one lease, at five per second."""
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ class TwoProbers:
         wait_until(lambda: node.stands_by("two", "one"), "the second process on standby")
 
     def owners(self, kind: str = "prober") -> set[str]:
-        """Return the processes that own the kind's shards."""
+        """Return the processes that own shards of the kind."""
         tokens = [self.client.hget(self.keys.shard(Shard(kind, number)), "token") for number in range(4)]
         return {text(token).partition(":")[2] for token in tokens if token}
 
     def wait_for_probes(self, more: int) -> None:
-        """Wait for more failures. Each is recorded once, in order, no matter which process has probed."""
+        """Wait for `more` further failures. Each is recorded once, in order, no matter which process has probed."""
         self.node.journal.read()
         before = len(self._counts())
         self.node.journal.wait_for(f"{more} more failures", lambda: len(self._counts()) >= before + more)
@@ -65,8 +65,8 @@ class TwoProbers:
 
 @pytest.mark.long
 def test_only_a_counter_that_stands_still_proves_a_death(docker_engine: PrivateDocker, server: PrivateRedis) -> None:
-    """Neither the deletion of a key nor a step of the server's clock moves a shard. A stopped owner loses its shards
-    within a lease; when it continues, it probes no more, and takes over again when the other one is killed.
+    """Neither the deletion of a lease's key nor a step of the server's clock moves a shard. A paused owner loses its
+    shards. After it resumes, it does not probe until the other process is killed; then it takes the shards over again.
     """
     node = Node(docker_engine, server.url, NAME, server.folder / "agent")
     try:

@@ -1,4 +1,4 @@
-"""Two hosts with one node name, in network namespaces; the network between the first one and Redis fails."""
+"""Two hosts with one node name, each in a network namespace; the link between the first host and Redis fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER = 1_000
 
 
 class Cable:
-    """A link between this namespace and another one; `number` distinguishes cables."""
+    """A veth link between the test's network namespace and `namespace`. `number` makes names and addresses unique."""
 
     def __init__(self, namespace: NetworkNamespace, number: int) -> None:
         self._namespace = namespace
@@ -58,8 +58,8 @@ def _ip(*arguments: str) -> None:
 
 @pytest.mark.long
 def test_a_partition_moves_no_pod_and_kills_no_container() -> None:
-    """For a minute, the first host does not reach Redis. The second one, which does, takes only what does not touch the
-    node. After that the first one continues: nothing has been restarted, and its probes go on.
+    """For a minute, the first host cannot reach Redis. The second host can, but takes over only kinds that touch
+    neither the machine nor the engine. Then the first host continues: nothing has been restarted, and its probes go on.
     """
     port = free_port()
     reached = RedisOptions(port=port, more=("--bind", "0.0.0.0", "--protected-mode", "no"))

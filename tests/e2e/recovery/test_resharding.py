@@ -1,4 +1,4 @@
-"""The number of shards of a node changes while its pods run: nothing restarts, and the past stays readable."""
+"""Shard counts of a node change while its pods run: nothing restarts, and states at earlier positions stay readable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _counts(node: Node) -> list[int]:
 
 
 def _wait_for_probes(node: Node, more: int) -> None:
-    """Wait for more failures; each is counted once, in order, whichever shard has counted it."""
+    """Wait for `more` further failures; each is counted once, in order, whichever shard has counted it."""
     node.journal.read()
     before = len(_counts(node))
     node.journal.wait_for(f"{more} more failures", lambda: len(_counts(node)) >= before + more)

@@ -1,4 +1,4 @@
-"""Three processes share the pods, probers and all other actors of a node on real Docker, while they come and go."""
+"""Three processes share all shards of a node on real Docker while processes join and leave."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 PERIOD = 1000
 PODS = ("a", "b", "c")
 LONGEST_TAKEOVER_MS = round(3000 * PATIENCE)
-"""A lease, and on a busy machine as many times longer as everything else."""
+"""The length of a lease, multiplied by `PATIENCE` as all time limits of the tests are on a busy machine."""
 ALL = [shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)]
 
 
 class SharedNode:
-    """A node with named processes, and pods whose liveness probes are visible: they fail, each failure is recorded."""
+    """A node with named processes. The liveness probes of its pods always fail, so that the log records each one."""
 
     def __init__(self, node: Node, server: PrivateRedis) -> None:
         self.node = node
@@ -47,12 +47,12 @@ class SharedNode:
         self.processes[name] = self.node.start_named(name)
 
     def owners(self) -> Counter[str]:
-        """Return how many shards each process owns; those without an owner count for the empty name."""
+        """Return how many shards each process owns; shards without an owner are counted under the empty name."""
         tokens = [self.client.hget(self.keys.shard(shard), "token") for shard in ALL]
         return Counter(text(token or b"").partition(":")[2] for token in tokens)
 
     def wait_until_even(self, *names: str) -> None:
-        """Wait until these processes own all shards, none more than one more than another."""
+        """Wait until these processes own all shards, and the numbers that they own differ by at most one."""
 
         def is_even() -> bool:
             found = self.owners()
@@ -61,7 +61,7 @@ class SharedNode:
         wait_until(is_even, f"an even share of {names}; logs: {[self.node.log_of_other(one)[-600:] for one in names]}")
 
     def wait_for_probes(self, more: int = 2) -> None:
-        """Wait for more probes of each pod. Each failure is recorded once, in order, whoever has probed."""
+        """Wait for `more` further failures of each pod. Each is recorded once, in order, whichever process probes."""
         self.node.journal.read()
         before = {name: len(self.failures(name)) for name in PODS}
         what = f"{more} more failures of each pod"
@@ -86,8 +86,8 @@ class SharedNode:
         return sum(int(self.client.hget(self.keys.shard(shard), "moves") or 0) for shard in ALL)
 
     def check_times(self, *, lost_ms: int = 0) -> int:
-        """Check that no scheduled time of a probe was skipped or probed twice, except during `lost_ms` after a kill.
-        Returns the number of probes.
+        """Check that each scheduled time of a probe was probed exactly once, except in a gap of at most `lost_ms`
+        milliseconds after a kill. Returns the number of probe results.
         """
         total = 0
         for who, found in self.results().items():
@@ -95,13 +95,13 @@ class SharedNode:
             total += len(results)
             for one, after in itertools.pairwise(results):
                 periods = (_due(after) - _due(one)) / PERIOD
-                # As without moves: a probe that is late or takes long by periods skips as many of its times.
+                # Even without moves, a probe that is late or slow by some periods skips that many scheduled times.
                 most = 1 + (float(one["late_milliseconds"]) + int(one["milliseconds"]) + lost_ms + 200) // PERIOD
                 assert 0.5 < periods < most + 0.5, f"{who}: {periods} periods between {one} and {after}"
         return total
 
     def check_pods(self) -> None:
-        """Check that no container was restarted and that nothing was done by two owners."""
+        """Check that no container was restarted, that nothing was done by two owners and that the log has no gap."""
         journal = self.node.journal
         journal.read()
         assert [self.node.restarts(name) for name in PODS] == [[0]] * len(PODS)
@@ -128,7 +128,7 @@ def shared(own_node: Node, redis_server: PrivateRedis) -> SharedNode:
 
 
 def test_three_processes_share_a_node_and_no_probe_is_missed_or_doubled(shared: SharedNode) -> None:
-    """Join, drain, undrain and SIGTERM. Nothing is restarted, and each probe keeps its schedule."""
+    """Processes join, drain, undrain and end by SIGTERM. Nothing is restarted, and each probe keeps its schedule."""
     node = shared.node
     for name in ("two", "three"):
         shared.start(name)
@@ -148,7 +148,7 @@ def test_three_processes_share_a_node_and_no_probe_is_missed_or_doubled(shared: 
     shared.wait_until_even("one", "three")
     assert "without a clean shutdown" not in node.log_of_other("two")
     shared.wait_for_probes()
-    shared.start("two")  # under its name again, at once
+    shared.start("two")  # at once, with the same name
     shared.wait_until_even("one", "two", "three")
     shared.wait_for_probes()
 
@@ -161,8 +161,8 @@ def test_three_processes_share_a_node_and_no_probe_is_missed_or_doubled(shared: 
 
 
 def test_a_killed_process_is_taken_over_from_and_takes_its_share_again(shared: SharedNode) -> None:
-    """kill -9: the probes of the others go on; its own have a gap of at most a lease. A second process of the same name
-    is refused while it runs.
+    """After kill -9, the probes of the other processes go on; those of the killed one pause for at most the length of a
+    lease. A second process with the name of a running one is refused.
     """
     for name in ("two", "three"):
         shared.start(name)

@@ -1,4 +1,4 @@
-"""A node lives on one machine and one engine: two hosts with the same node name and one Redis."""
+"""A node lives on one machine and one engine, even if two hosts with its name use one Redis."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def hosts(
 
 
 def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Host]) -> None:
-    """The containers of the first host run on untouched, also after its agent was killed; then the move starts the pods
-    on the second host.
+    """The containers of the first host keep running untouched, even after its agent is killed. After the move, `web`
+    starts on the second host, and `once`, which must not restart, fails.
     """
     one, two = hosts
     one.start()
@@ -95,8 +95,8 @@ def test_a_second_host_is_refused_until_the_node_is_moved(hosts: tuple[Host, Hos
 def test_an_engine_that_is_replaced_under_a_running_agent_is_refused(
     second_engine: PrivateDocker, redis_server: PrivateRedis
 ) -> None:
-    """With another --data-root, dockerd has the same id and socket, and none of the containers. No container counts as
-    dead; once the former engine is back, the agent continues.
+    """With another --data-root, dockerd has the same id and socket, but none of the containers. No container counts as
+    dead; once the former data root is back, the agent continues.
     """
     host = Host(second_engine, redis_server.url, redis_server.folder / "one", "1" * 32)
     node, engine = host.node, second_engine
@@ -134,7 +134,7 @@ def test_an_engine_that_is_replaced_under_a_running_agent_is_refused(
 def test_the_log_of_an_older_release_belongs_to_the_engine_with_its_containers(
     hosts: tuple[Host, Host], redis_server: PrivateRedis
 ) -> None:
-    """An upgrade with a running pod: the other host does not claim the node, even if it is faster; nothing restarts."""
+    """After an upgrade with a running pod, a host without its containers cannot claim the node; nothing restarts."""
     one, two = hosts
     one.start()
     one.node.write("p.yaml", a_pod("web", shell("app", STAYS)))

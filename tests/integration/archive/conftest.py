@@ -1,4 +1,4 @@
-"""The S3-compatible service of the adapters' tests."""
+"""The fixtures of the archive adapters' tests: an S3-compatible service, and a place in its bucket."""
 
 from tests.adapters.archive.conftest import bucket, s3
 

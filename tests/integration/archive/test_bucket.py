@@ -1,4 +1,4 @@
-"""A whole agent on a real redis-server that keeps its archive in a bucket: archived, trimmed, read, moved, repaired."""
+"""An agent on a real redis-server keeps its archive in a bucket, which is repaired and read from another machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def here() -> Iterator[Place]:
 
 
 def cli(here: Place, root: Path, bucket: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as on a machine whose state folder is `root`."""
+    """Run a command as if on another machine, whose state folder is `root`."""
     flags = ["--redis", here.url, "--root-dir", str(root), "--hostname-override", NODE, "--archive", bucket]
     argv = [sys.executable, "-m", "chronolet.cli", *arguments, *flags]
     return subprocess.run(argv, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
@@ -58,7 +58,7 @@ def test_a_log_is_archived_to_a_bucket_and_read_from_any_machine(here: Place, bu
     write_until(lambda: store.archived()[1] > START, "a trim")
     assert not (here.root / "archive").exists()
     archive = NodeArchive(place_of(bucket, here.root), NODE, store)
-    # A file is gone from the bucket: the agent reports it, and archiving goes on.
+    # A file is missing from the bucket: the agent reports it, and archiving goes on.
     newest = archive.current().files()[-1]
     archive.current().storage.set_aside(newest.name)
     here.wait_until(lambda: "[-]archive failed: " in agent.get("/readyz?verbose")[1], "the report")
@@ -71,7 +71,7 @@ def test_a_log_is_archived_to_a_bucket_and_read_from_any_machine(here: Place, bu
     here.wait_until(lambda: "[+]archive ok" in agent.get("/readyz?verbose")[1], "the end of the report")
     assert "chronolet_archive_problem 0.0" in agent.get("/metrics")[1]
     write_until(lambda: store.archived()[1] > newest.last, "a trim of the repaired part")
-    # Another machine, with a state folder of its own, reads the whole history.
+    # Another machine, with its own state folder, verifies the archive, and the whole history is readable.
     shown = cli(here, tmp_path, bucket, "archive", "verify")
     assert (shown.returncode, f"{bucket}/" in shown.stdout) == (0, True), shown
     history = list(entries(store, archive, START))

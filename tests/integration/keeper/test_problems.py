@@ -1,4 +1,4 @@
-"""An archive that is damaged, incomplete, read-only or another host's: reported, and nothing is lost."""
+"""A damaged, incomplete or read-only archive, or that of another host, is reported, and no entry is lost."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_damaged_file_is_found_in_turn_and_its_repair_too(at_desk: Desk) -> No
     found = [patrol.visit(at_desk.archive, archived) for _ in range(4)]
     problem = f"{path}: truncated: run `chronolet archive repair`"
     assert found == ["", problem, problem, problem]
-    # The next process rereads the file that was reported, although it is not the next in turn.
+    # A new process rereads the reported file first, although another file is next in turn.
     assert Patrol(problem).visit(at_desk.archive, archived) == problem
     path.write_bytes(content)
     assert patrol.visit(at_desk.archive, archived) == ""

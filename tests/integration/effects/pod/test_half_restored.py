@@ -1,8 +1,10 @@
-"""Containers that a killed engine restores only in part: dockerd died after the process had started and before it
-recorded that. If the news of the start outlives it, the container is running for Docker, but without a start time and
-an address; otherwise it was never started for Docker, and cannot be started any more. Its process runs in both cases.
+"""Containers that a killed engine restores only in part: dockerd died after the container's process had started, but
+before it recorded the start. If the restarted dockerd still receives the start event, it reports the container as
+running, but without a start time and an address. Otherwise it reports the container as never started, and can no longer
+start it. The process runs in both cases.
 
-The engine's OCI runtime stops containerd at the end of the start, so that dockerd is killed before it learns of it.
+The engine's OCI runtime pauses containerd at the end of a start, so that dockerd is killed before it learns of the
+start.
 """
 
 import json
@@ -54,8 +56,8 @@ class FragileEngine:
         self.world = World(self.runtime, folder / "state").with_timing(restart_patience_seconds=HANG_SECONDS)
 
     def run(self, effect: Any, *, seconds: float) -> Any:
-        """Run the effect; its first start is interrupted by the death of the engine, which is started again. The engine
-        stays for `seconds` without the news of the start: for long, they are lost with it.
+        """Run the effect, kill the engine during its first start of a container, and start the engine again. The kill
+        comes `seconds` after the container's process has started; after five seconds, the start event is lost.
         """
         self._seconds = seconds
         armed = self._folder / "armed"
@@ -78,7 +80,7 @@ class FragileEngine:
         return {(one.id, one.half_restored) for one in found if one is not None and one.state == "running"}
 
     def started_processes(self) -> set[str]:
-        """Return the ids of the containers that have processes, whether Docker knows them or not."""
+        """Return the ids of the containers that have processes, whether or not Docker reports them as running."""
         return set(self._engine.processes())
 
     def _restart(self) -> None:
@@ -101,7 +103,7 @@ def engine(tmp_path: Path) -> Iterator[FragileEngine]:
 
 
 LOST_AND_NOT = pytest.mark.parametrize("seconds", [0.0, 6.0])
-"""How long the news of a start are held up: containerd's shim sends them for five seconds."""
+"""How many seconds the start event is delayed: containerd's shim tries to send it for five seconds."""
 
 
 @LOST_AND_NOT
