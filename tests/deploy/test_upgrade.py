@@ -1,4 +1,4 @@
-"""The previous release and this one on one log, in turn and next to each other: neither restarts a container.
+"""The previous release and this one on one log, in turn and at the same time: neither restarts a container.
 
 This release writes events that the previous one cannot read (`registry.SCHEMA`). So a downgraded agent does not take
 over shards that this release has written, and logs that; the containers keep running, and the next upgrade continues.
@@ -54,7 +54,7 @@ class Releases:
 
     @contextmanager
     def standby(self, release: str) -> Iterator[None]:
-        """Run a second agent of this release in the same state folder."""
+        """Run a second agent, of the given release, in the same state folder."""
         command = [*CHRONOLET, "run", "--port", "0", "--pod-manifest-path", str(self.node.folder)]
         log = self.node.root / f"{release}.log"
         environ = self.node.environ | search_path(self._trees[release])

@@ -31,7 +31,7 @@ def bucket(s3: Service, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(params=["folder", "named folder", "bucket"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """Return a function that opens the storage of a run. Each test runs once for each kind of storage."""
+    """Return a function that opens the storage of a run. Tests run once per kind of storage."""
     if request.param == "bucket":
         return place(request.getfixturevalue("bucket"), tmp_path)
     return place(str(tmp_path / "shared") if request.param == "named folder" else "", tmp_path / "root")

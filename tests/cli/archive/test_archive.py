@@ -217,7 +217,7 @@ class ReadOnly:
 
 
 def test_a_keeper_at_work_is_not_disturbed(opened: Desk) -> None:
-    """Repair on one thread while another one archives and trims; no entry is lost, whichever is faster."""
+    """Repairs run on one thread while another one archives and trims; no entry is lost, whichever is faster."""
     stop = threading.Event()
     results: list[Result] = []
 

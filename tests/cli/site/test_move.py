@@ -21,7 +21,7 @@ FORMER = Site(machine_id="m1", engine_id="E", engine_root="/var/lib/docker")
 
 
 class Mover:
-    """A machine to move the node to, and the node's log, which records the site FORMER. Process `p1` owns shards."""
+    """A new machine, and a log whose site is FORMER. Process `p1` owns the shards of `pod` and `keeper`."""
 
     def __init__(self, owner: LogOwner, folder: Path) -> None:
         self.owner = owner

@@ -20,7 +20,7 @@ from tests.support.redis.server import private_redis
 
 HOUR = 3_600_000
 SLACK = 600_000
-"""The largest error of a time that a stalled machine may cause, in milliseconds."""
+"""The largest error that a stall of the machine may cause in a time, in milliseconds."""
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""Hosts with one node name: each has its own engine, machine id and state folder, and all use one Redis.
+"""Hosts that share one node name: each has its own engine, machine id and state folder, and all use one Redis.
 
 Input: an engine, the URL of a server. Output: `Host`. Next: `test_sites`, `test_partition`.
 """

@@ -65,7 +65,7 @@ class TwoProbers:
 
 @pytest.mark.long
 def test_only_a_counter_that_stands_still_proves_a_death(docker_engine: PrivateDocker, server: PrivateRedis) -> None:
-    """Neither the deletion of a lease's key nor a step of the server's clock moves a shard. A paused owner loses its
+    """Neither the deletion of a lease key nor a step of the server's clock moves a shard. A paused owner loses its
     shards. After it resumes, it does not probe until the other process is killed; then it takes the shards over again.
     """
     node = Node(docker_engine, server.url, NAME, server.folder / "agent")

@@ -103,7 +103,7 @@ def engine(tmp_path: Path) -> Iterator[FragileEngine]:
 
 
 LOST_AND_NOT = pytest.mark.parametrize("seconds", [0.0, 6.0])
-"""How many seconds the start event is delayed: containerd's shim tries to send it for five seconds."""
+"""Delays of the start event, in seconds. The second one loses it: containerd's shim sends it for only five seconds."""
 
 
 @LOST_AND_NOT
