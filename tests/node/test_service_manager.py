@@ -1,4 +1,4 @@
-"""The process reports to its service manager what it does, and that it is alive only while its threads run."""
+"""The process reports its phase to its service manager, and reports itself alive only while all its threads run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PID = 7
 
 
 class FakeProcess:
-    """A process in any phase, with any stalled threads."""
+    """A process whose phase and stalled threads the test sets."""
 
     def __init__(self, phase: str = "checking") -> None:
         self.phase = phase
@@ -38,7 +38,7 @@ class Received:
         self.lines: list[str] = []
 
     def wait_for(self, condition: Callable[[list[str]], bool]) -> list[str]:
-        """Wait until what was received meets the condition; return it and forget it."""
+        """Wait until the received lines meet the condition; return them and clear `lines`."""
         while not condition(self.lines):
             self.lines += self._channel.recv(4096).decode().splitlines()
         lines, self.lines = self.lines, []
@@ -102,7 +102,7 @@ def test_a_process_with_a_stalled_thread_is_not_alive(manager: tuple[ServiceMana
         manager[1].wait_for_line("WATCHDOG=1")
         process.stalled = ("timers", "lease")
         manager[1].wait_for_line("STATUS=stuck: timers, lease")
-        # Whatever it sends from now on, it is no sign of life: a change of the phase, for example.
+        # While the threads are stalled, nothing is sent: no sign of life, and no change of the phase.
         process.phase = "acquiring"
         looks = process.looks
         wait_until(lambda: process.looks > looks + 10, "further looks")

@@ -1,4 +1,4 @@
-"""The setting `shards`: counts of a new log, refused where no log may have them."""
+"""The setting `shards`: the shard counts of a new log. Counts that no log may have are refused."""
 
 import pytest
 

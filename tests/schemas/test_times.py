@@ -1,4 +1,4 @@
-"""When entries were written: from their positions, or from the field that the server adds."""
+"""The time at which an entry was written: from its position, or from the field that the server adds."""
 
 import msgpack
 import pytest

@@ -1,4 +1,4 @@
-"""An agent whose machine has no id, and agents of two machines, without an engine."""
+"""An agent on a machine without an id, and without a container engine: it hosts only kinds that run anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixture `log`: a log without a site, on a private Redis."""
+"""The fixture `log`: a log without a recorded site, on a private Redis."""
 
 from collections.abc import Iterator
 

@@ -10,7 +10,7 @@ NODE, RUN = "n", "run1"
 
 
 class Log:
-    """The node's store and record of its site, with the log begun."""
+    """The node's store and the record of its site. The constructor begins the log."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -33,7 +33,7 @@ class Log:
         ]
 
     def acquire(self, shard: Shard, process: str) -> str:
-        """Let the process own the shard; return its token."""
+        """Make the process the owner of the shard; return its fencing token."""
         token = self.store.heads([shard])[shard].token
         self.store.acquire(shard, token, process, registry.SCHEMA)
         return self.store.heads([shard])[shard].token

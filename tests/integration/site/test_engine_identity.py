@@ -1,4 +1,4 @@
-"""Which engine answers, on real engines that are restarted and replaced."""
+"""The identity of the engine that answers, with real engines that are restarted and replaced."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_a_replaced_engine_has_another_identity_and_knows_no_container(tmp_path:
 
 
 def test_a_reply_that_something_is_gone_is_checked_after_it_arrived(tmp_path: Path) -> None:
-    """The engine may be replaced between the check and the call: the second check finds it."""
+    """The engine may be replaced between the first check and the call. The check after the reply detects this."""
     with private_docker(images=False) as engine:
         checks: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The guard of a process, with a scripted machine and engine, on a real redis-server."""
+"""The site guard of a process, with a scripted machine and engine, on a real redis-server."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ class Machine:
         return self.strange
 
     def wait_for(self, text: str) -> None:
-        """Wait until the guard's own checks refuse for this reason; empty: until they do not refuse."""
+        """Wait until the guard's own checks refuse for a reason with this text; empty: until they do not refuse."""
         wait_until(lambda: text in self.guard.reason() if text else not self.guard.reason(), text or "no refusal")
 
 
@@ -91,7 +91,7 @@ def test_a_moved_node_changes_both_verdicts(log: Log, machines: list[Machine]) -
 def test_an_engine_that_is_replaced_is_refused_at_the_next_call_and_accepted_when_it_returns(
     log: Log, machines: list[Machine], redis_server: PrivateRedis
 ) -> None:
-    """After its return, this is the node's own process again, which records the site of a new log."""
+    """Once the engine has returned, the process is no longer refused, and records the site of a new log."""
     one, _ = machines
     one.guard.refuses(RUN)
     former, one.engine = one.engine, EngineIdentity(id="E", root="/elsewhere")
@@ -109,7 +109,9 @@ def test_an_engine_that_is_replaced_is_refused_at_the_next_call_and_accepted_whe
 
 
 def test_an_engine_that_does_not_answer_is_waited_for(log: Log, machines: list[Machine]) -> None:
-    """The kinds are hosted, so that pleg reports the outage, but no call is permitted; nothing is recorded."""
+    """Until the engine answers, the kinds are hosted so that pleg reports the outage, but no call is permitted, and no
+    site is recorded.
+    """
     one, _ = machines
     former, one.engine = one.engine, None
     assert one.guard.refuses(RUN) == {}
@@ -153,7 +155,7 @@ def test_a_process_that_cannot_tell_records_nothing(log: Log, machines: list[Mac
 
 
 def test_a_process_without_pleg_records_nothing_and_waits_for_nobody(log: Log) -> None:
-    """In the log of an older release, parts of this release work as before, until pleg records the site."""
+    """On the log of an older release, a process without pleg works as before until another process records the site."""
     prober = Machine(log.url, "c", "m9", pleg=False)
     assert prober.guard.refuses(RUN) == {}
     prober.guard.permit()

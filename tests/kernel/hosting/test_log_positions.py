@@ -1,4 +1,4 @@
-"""Lines of the agent's log about a step or an entry carry the log's position."""
+"""The agent's log lines about steps, effects and failed hosts carry the position of an entry in the node's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards move between live processes: on join, on leave, when drained, and when a process dies."""
+"""Shards move between live processes when a process joins, leaves, is drained, or cannot host an assigned shard."""
 
 import threading
 from collections import Counter
@@ -27,7 +27,7 @@ LEASE = 3000
 
 @pytest.fixture
 def four(rig: Rig) -> Rig:
-    """A node whose tally has four shards."""
+    """A node whose kind `tally` has four shards."""
     rig.set_shards("tally", 4)
     return rig
 
@@ -38,7 +38,7 @@ def owners(rig: Rig) -> Counter[str]:
 
 
 def tallying(rig: Rig, *more: Kind[Any], **setup: Any) -> Process:
-    """Start a process that can host tallies."""
+    """Start a process that can host `tally` and the kinds `more`."""
     process = rig.process(tally.kind(4), *more, begin=False, lease_milliseconds=LEASE, **setup)
     process.start()
     return process
@@ -50,7 +50,7 @@ def wait_for_owners(rig: Rig, *counts: tuple[Process, int]) -> None:
 
 
 def add(rig: Rig, count: int) -> None:
-    """Add to each of eight tallies, and wait until that is recorded."""
+    """Add to each of eight tallies `count` times, and wait until all additions are recorded."""
     before = len(rig.events(tally.Added))
     for number in range(count):
         for key in "abcdefgh":
@@ -129,7 +129,7 @@ def chore_shard() -> Any:
 
 
 def test_a_shard_that_its_assigned_process_does_not_take_is_taken_by_another(four: Rig) -> None:
-    """A member that renews its lease and does nothing else: its shards do not stay without an owner."""
+    """The assigned process renews its lease but acquires no shard. Another process then acquires the shards."""
     first = tallying(four)
     wait_for_owners(four, (first, 4))
     stuck = tallying(four, line=(line := type(four.lines[0])()))
@@ -161,7 +161,7 @@ def test_a_command_is_decided_once_while_shards_move_back_and_forth(four: Rig) -
 
 
 def test_a_restarted_process_hands_over_what_it_owned_and_another_should_have(four: Rig) -> None:
-    """It owns all shards by its name when it starts, and hosts none; half of them are another one's."""
+    """When `named` starts, it owns all shards by its name and hosts none; half of them are assigned to `first`."""
     for shard in TALLIES:
         four.store.acquire(shard, "", "named", 1)
     first = tallying(four)
@@ -171,7 +171,7 @@ def test_a_restarted_process_hands_over_what_it_owned_and_another_should_have(fo
 
 
 def test_a_shard_whose_history_is_missing_here_goes_to_a_process_that_has_it(four: Rig) -> None:
-    """The one that lacks it is ready again once another process hosts the shard, and does not get it back."""
+    """A process without the history is ready again once the other one hosts the shards, and does not get them back."""
     have = tallying(four)
     wait_for_owners(four, (have, 4))
     add(four, 1)
@@ -197,7 +197,7 @@ def test_a_shard_whose_history_is_missing_here_goes_to_a_process_that_has_it(fou
 
 
 class Moving:
-    """Two processes that can host a chore; the second one starts later and has nothing else to do."""
+    """Two processes that can host the kind `chore`: the first one hosts it, the second one is on standby."""
 
     def __init__(self, rig: Rig, kind: Callable[[str], Kind[Any]], **timing: Any) -> None:
         rig.timing = Timing(**timing)
@@ -208,7 +208,7 @@ class Moving:
         scratch.wait_until(lambda: self.second.phase == "standing by", "the second process on standby")
 
     def move(self) -> None:
-        """Drain the first process, and wait until the second one owns the chore."""
+        """Drain the first process, and wait until the second one owns the shard of `chore`."""
         self.rig.store.drain(self.first.id, drains=True)
         scratch.wait_until(
             lambda: self.rig.store.heads([chore_shard()])[chore_shard()].token.endswith(self.second.id), "the move"

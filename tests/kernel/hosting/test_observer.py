@@ -58,7 +58,7 @@ def test_a_host_reports_its_shard_with_the_recovered_entities(rig: Rig) -> None:
 
 
 def test_batches_and_backlogs_are_counted(rig: Rig) -> None:
-    """While a step does not reach the store, what arrives is the backlog; then it is the next batch."""
+    """Messages that arrive while a step cannot reach the store are the backlog, and afterwards the next batch."""
     line, reports = Line(), Reports()
     rig.process(chore.kind(), line=line, observer=reports)
     scratch.wait_until(lambda: CHORE in reports.backlogs, "the host")

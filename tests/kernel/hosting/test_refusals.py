@@ -10,12 +10,12 @@ from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
 LEASE = 6_000
-"""Milliseconds. Long enough for a loaded machine: no process may lose a shard because it stalled."""
+"""Lease in milliseconds: long enough that no process loses a shard because a loaded machine stalled it."""
 CHORE, TALLY = Shard("chore"), Shard("tally")
 
 
 class Rule:
-    """A rule that the test changes; `asked` are the runs with which it was called."""
+    """The rule that refuses kinds. A test changes `refused`; `asked` lists the runs for which the rule was called."""
 
     def __init__(self, **refused: str) -> None:
         self.refused: Mapping[str, str] = refused

@@ -1,4 +1,4 @@
-"""A process names its own threads that no longer run; an outage of the server stalls none of them."""
+"""A process names those of its threads that no longer run. An outage of the server stalls none of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def frequent_beats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def blocked(process: Process) -> Iterator[None]:
-    """Block the thread of the timers, as a callback that never returns does."""
+    """Block the timer thread during the block, as a callback that never returns would."""
     released, entered = threading.Event(), threading.Event()
 
     def block() -> None:

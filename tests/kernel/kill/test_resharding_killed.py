@@ -1,4 +1,4 @@
-"""Workers that are killed at each point of a change of the number of shards, under load: no input is lost, doubled or
+"""Workers that are killed at each point of a change of the number of shards, under load: no input is lost, repeated or
 out of order, and each requested change is made once.
 """
 
@@ -23,7 +23,7 @@ RESHARDED = registry.type_of(kernel.KindResharded)
 
 
 def change(node: Node, kind: str, shards: int) -> None:
-    """Request a change and wait until it is made and the new shards have owners."""
+    """Request `shards` shards for the kind. Wait until the change is made and all new shards have owners."""
     assert node.store.request_shards(kind, shards)
     scratch.wait_until(lambda: node.store.layout().counts[kind] == shards, f"{shards} shards of {kind}", seconds=60)
     node.done[f"changes of {kind}"] += 1
@@ -36,7 +36,7 @@ def owned(node: Node, kind: str) -> bool:
 
 
 def killed_at(node: Node, point: str, kind: str, shards: int) -> None:
-    """Make a change during which the first worker to reach the point kills itself."""
+    """Make a change during which the first worker to reach the point kills itself; then replace that worker."""
     planted = node.folder / "crash" / point
     planted.touch()
     live = set(node.farm.live)
@@ -54,7 +54,9 @@ def _running(pids: set[int]) -> list[int]:
 
 
 def verdict(node: Node, *, changes: int) -> None:
-    """Check the log: every input once and in order, every change once, every note of the log written."""
+    """Check that the log has each input once and in order and each change once, and that each of its notes was written
+    to the file `notes`.
+    """
     entries = node.settle()
     counts = guarantees.check_log(entries, node.sender.sent)
     made = [codec.decode(e.type, e.data, kernel.KindResharded) for e in entries if e.type == RESHARDED]

@@ -1,4 +1,4 @@
-"""Processes on the in-memory store change a kind's number of shards: nothing is lost, doubled or decided by two."""
+"""Processes on the in-memory store change a kind's number of shards: no input is lost or decided twice."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -24,7 +24,7 @@ KEYS = [f"k{number}" for number in range(12)]
 
 
 class Load:
-    """Sends numbered additions to every key, by the current layout."""
+    """Sends numbered additions for every key to the shards of the current layout."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -66,7 +66,7 @@ def load(rig: Rig) -> Load:
 
 
 def reshard(rig: Rig, kind: str, shards: int) -> kernel.KindResharded:
-    """Request a change, and wait for it."""
+    """Request `shards` shards for the kind; return the event of the change."""
     before = len(rig.events(kernel.KindResharded))
     assert rig.store.request_shards(kind, shards)
     return rig.wait(kernel.KindResharded, before + 1)[-1]
@@ -108,7 +108,7 @@ def test_two_processes_hand_over_and_share_the_new_shards(rig: Rig, load: Load) 
 
 
 def test_a_process_without_the_kind_continues_and_follows(rig: Rig, load: Load) -> None:
-    """It routes by the new layout without stopping its own hosts, which never lose their shards."""
+    """The process routes by the new layout without stopping its own hosts, which never lose their shards."""
     rig.process(tally.kind(4, rig.folder))
     other = rig.process(mirror.kind(4))
     scratch.wait_until(lambda: owned(rig, "mirror"), "owners of the mirror")
@@ -166,20 +166,20 @@ def test_states_before_and_after_are_readable_and_use_the_new_snapshots(rig: Rig
     snapshots = rig.store.read_snapshots(shards_of("tally", 8))
     assert len(snapshots) == 8
     assert {one.format for one in snapshots.values()} == {80_001}
-    with rig.server.changed:  # from now on only the snapshots know what happened before them
+    with rig.server.changed:  # from now on, only the snapshots contain what happened before the change
         rig.server.log = [entry for entry in rig.server.log if entry.position >= changed]
         rig.server.trimmed = rig.server.archived = before
     assert counts() == dict.fromkeys(KEYS, 4)
 
 
 def test_a_snapshot_of_another_layout_is_ignored(rig: Rig, load: Load) -> None:
-    """A reader that has read the count before a change, and a snapshot after it, would find other entities there."""
+    """A reader may read the shard count before a change and a snapshot after it. That snapshot has other entities."""
     rig.process(*kinds(rig))
     load.send(2)
     load.check()
     reshard(rig, "tally", 8)
     with rig.server.changed:
-        rig.server.counts["tally"] = 4  # what the reader still believes
+        rig.server.counts["tally"] = 4  # the count that the reader still has
     moment = state_at(rig.store, NoArchive(), [tally.kind(4)])
     assert {key: state.count for key, state in moment.states["tally"].items()} == dict.fromkeys(KEYS, 2)
     with rig.server.changed:
@@ -187,13 +187,13 @@ def test_a_snapshot_of_another_layout_is_ignored(rig: Rig, load: Load) -> None:
 
 
 def test_a_shard_of_another_layout_is_given_back(rig: Rig, load: Load) -> None:
-    """A process that has not read the new layout yet acquires a free shard: the shard's hash shows the new count."""
+    """A process that has not read the new layout yet may acquire a shard, whose hash shows the new count."""
     first = rig.process(*kinds(rig))
     load.send(2)
     line = Line()
     line.blocked.add("layout")
     late = rig.process(*kinds(rig), line=line, begin=False)
-    late.start()  # it knows the count from the beginning of the log
+    late.start()  # it still routes by the count with which the log began
     reshard(rig, "tally", 2)
     load.send(2)
     first.retire()
@@ -209,7 +209,7 @@ class DeadError(Exception):
 
 
 class CrashAt(Faults):
-    """Raises at the first point with this name."""
+    """Raises `DeadError` at the first point whose name begins with `name`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -238,7 +238,7 @@ def test_a_process_that_dies_while_it_changes_the_layout_is_replaced(rig: Rig, l
 
 
 def test_an_owner_that_does_not_hand_over_ends_the_request(rig: Rig, load: Load) -> None:
-    """It may be of a former release, which knows no requests."""
+    """The owner may be a process of an earlier release, which does not know requests to change the shard count."""
     rig.timing = Timing(reshard_patience_seconds=0.2)
     rig.process(*kinds(rig)).retire()
     stranger = Shard("tally", 3)
@@ -275,7 +275,7 @@ def _tokens(rig: Rig) -> list[str]:
 
 
 def test_an_unreported_unreadable_entry_ends_the_request(rig: Rig, load: Load) -> None:
-    """The new snapshots would hide it from the host that has to report it."""
+    """The new snapshots would hide the entry from the host that has to report it."""
     rig.process(*kinds(rig)).retire()
     with rig.server.changed:
         rig.server.append(Record("tally.Added@1", "tally/k1", "", "tally/0#1", "", UNREADABLE))
@@ -334,7 +334,7 @@ def test_a_snapshot_taken_after_a_change_has_the_format_of_its_layout(rig: Rig, 
 
 
 def test_a_request_that_has_ended_meanwhile_is_not_attempted(rig: Rig, load: Load) -> None:
-    """Two kinds are requested at once; while this process changes one, another process ends the other request."""
+    """Changes of two kinds are requested. One request has already ended when the process attempts to carry it out."""
     process = rig.process(*kinds(rig))
     load.send()
     load.check()

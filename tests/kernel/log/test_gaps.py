@@ -1,4 +1,4 @@
-"""Missing archive files are found by the names of the others; foreign entries make no false alarm."""
+"""Missing archive files are detected from the names of the remaining files; foreign entries cause no false alarm."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def at(n: int) -> Position:
 
 def test_a_complete_archive_has_no_gap(archive: Archive) -> None:
     assert found(archive) == []
-    write(archive, EVERYTHING[:15])  # overlaps, after a crash between writing and marking
+    write(archive, EVERYTHING[:15])  # overlaps other files, as after a crash between writing and marking
     assert found(archive) == []
 
 

@@ -1,4 +1,4 @@
-"""The assignment of shards to processes: its rules, as properties."""
+"""The rules by which shards are assigned to processes, tested as properties."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ def test_the_order_of_the_facts_does_not_matter(case: Case, shards: list[Shard])
 
 @given(_UNIFORM)
 def test_a_process_that_joins_moves_little_more_than_its_share(candidates: Mapping[str, Candidate]) -> None:
-    """Others exchange at most one shard per kind, where the totals would be uneven otherwise."""
+    """At most one further shard per kind moves between the other processes, to keep the totals even."""
     before = assign(candidates, SHARDS, {})
     joined = {**candidates, "new": Candidate(kinds=ALL)}
     after = assign(joined, SHARDS, before)
@@ -131,7 +131,7 @@ def test_a_second_process_gets_half_of_everything() -> None:
 
 
 def test_a_process_for_one_kind_relieves_the_others_of_other_kinds_too() -> None:
-    """The one that can host only probers has three of them; the totals of the other two are even."""
+    """The process that can host only probers gets three of their seven shards; the other two have even totals."""
     candidates = {
         "all": Candidate(kinds=ALL),
         "every": Candidate(kinds=ALL),
@@ -144,7 +144,7 @@ def test_a_process_for_one_kind_relieves_the_others_of_other_kinds_too() -> None
 
 
 def test_who_leaves_hands_over_to_one_that_drains() -> None:
-    """A drained process is also a standby."""
+    """A drained process still serves as a standby."""
     found = assign(
         {"leaves": Candidate(kinds=ALL, leaves=True), "drains": Candidate(kinds=ALL, drains=True)}, SHARDS, {}
     )

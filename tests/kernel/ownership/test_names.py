@@ -1,4 +1,4 @@
-"""Process names: a restarted process takes its own at once, and two live processes never have the same one."""
+"""Process names: a restarted process takes its own name at once; two live processes never have the same name."""
 
 import threading
 from pathlib import Path
@@ -23,7 +23,7 @@ FORMER = Member(instance="former", kinds=("chore",), host="machine-1")
 
 
 def leave_behind(rig: Rig, name: str) -> None:
-    """Let the store look as if a process of this name owned the chore until it was killed."""
+    """Make the store look as if a process of this name owned the shard of `chore` until it was killed."""
     process = rig.process(chore.kind(), name=name, lease_milliseconds=LONG)
     rig.send(Assign(request=request(), key="a"))
     rig.wait(chore.Assigned)
@@ -36,7 +36,7 @@ def leave_behind(rig: Rig, name: str) -> None:
 
 
 def test_a_restarted_process_takes_its_name_and_shards_at_once(rig: Rig, tmp_path: Path) -> None:
-    """Its life lock proves that its former instance is dead. The lease is too long to wait for its end."""
+    """Its life lock proves that its former instance is dead. Its lease would expire only after an hour."""
     leave_behind(rig, "node-a")
     abandon(LifeLock(tmp_path / "locks", "node-a", "former"))
     process = rig.process(chore.kind(), name="node-a", locks=tmp_path / "locks", lease_milliseconds=LONG)
@@ -56,7 +56,7 @@ def test_a_name_that_is_elsewhere_is_free_once_its_counter_stands_still(rig: Rig
 
 
 def test_a_restarted_process_gives_up_what_it_can_no_longer_host(rig: Rig, tmp_path: Path) -> None:
-    """Others must not wait for it: as long as it lives, its former shards would look owned."""
+    """Otherwise, its former shards would look owned as long as it lives, and no other process would acquire them."""
     leave_behind(rig, "node-a")
     abandon(LifeLock(tmp_path / "locks", "node-a", "former"))
     setup = {"locks": tmp_path / "locks", "lease_milliseconds": LONG, "begin": False}
@@ -69,7 +69,7 @@ def test_a_restarted_process_gives_up_what_it_can_no_longer_host(rig: Rig, tmp_p
 
 
 def test_an_entry_of_a_former_process_in_a_restored_server_ends_nobody(rig: Rig) -> None:
-    """Only a successor's entry does, whose renewals have far higher numbers."""
+    """Only the entry of a successor ends a process: the numbers of its renewals are far higher."""
     process = rig.process(chore.kind(), name="node-a", lease_milliseconds=3000)
     with rig.server.changed:
         rig.server.renewals["node-a"] = 7
@@ -135,7 +135,7 @@ def test_of_two_processes_that_start_together_one_gets_the_name(rig: Rig) -> Non
 
 
 def test_a_name_is_not_given_away_while_its_process_renews_its_lease(rig: Rig) -> None:
-    """Not even to a process whose life lock, of another name, belongs to somebody else."""
+    """A second process of the same name cannot join while the renewal counter of the first one moves."""
     assert rig.store.join("node-a", FORMER, seen=None, counter="")
     rig.store.renew("node-a", "", 1, Beat(5, 4))
     process = rig.process(chore.kind(), name="node-a", begin=False, lease_milliseconds=LONG)
@@ -169,7 +169,7 @@ def test_a_lock_that_was_left_here_proves_nothing_about_a_process_that_moved_to_
 
 
 def test_a_lock_that_is_probed_can_be_taken(tmp_path: Path) -> None:
-    """Live processes look at the locks of dead ones several times a second, also when such a process is restarted."""
+    """Live processes probe the locks of dead ones several times a second. A restarted process gets its lock anyway."""
     abandon(LifeLock(tmp_path, "node-a", "i"))
     ended = threading.Event()
 

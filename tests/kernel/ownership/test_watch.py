@@ -58,7 +58,7 @@ def test_a_process_without_a_counter_is_watched_as_long() -> None:
 
 
 def test_the_removal_of_a_counter_is_no_movement() -> None:
-    """A takeover of another shard of the same owner has removed it."""
+    """A takeover of another shard of the same owner removes the counter."""
     world = World()
     world.read()
     world.watched_for(TTL / 2)
@@ -86,7 +86,7 @@ def test_a_slow_server_is_a_gap_too() -> None:
 
 
 def test_the_time_of_a_reading_counts_for_the_owner() -> None:
-    """The server may have read the counter as early as the request, or as late as the reply."""
+    """The server may have read the counter at any time between the request and the reply."""
     world = World()
     world.delay = STEP
     world.read()
@@ -99,7 +99,7 @@ def test_the_time_of_a_reading_counts_for_the_owner() -> None:
 
 
 def test_callers_that_ask_about_different_processes_share_a_watch() -> None:
-    """One asks about the owners of free shards, another one about all members. Each reading is one of all counters."""
+    """One caller asks about the owners of free shards, another about all members. Each reading is of all counters."""
     world = World()
     world.counters["q"] = "1"
     world.read("p", "q")

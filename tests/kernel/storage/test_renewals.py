@@ -36,7 +36,7 @@ class FormerRelease:
 
 
 def test_a_former_release_is_watched_by_the_expiry_of_its_key(store: RedisStore, redis_server: PrivateRedis) -> None:
-    """While it renews its key, what is watched moves. A time-to-live after the last renewal seen, it is dead."""
+    """The watched value moves while the process renews its key. One time-to-live after it stops, a death is proven."""
     former, now = FormerRelease(store, redis_server), [0.0]
     watch = CounterWatch(3.0, lambda: now[0])
 

@@ -1,4 +1,4 @@
-"""Metrics of the kernel that exist only at the time of a scrape: backlogs, ages of effects, lapses, shards."""
+"""Metrics of the kernel: backlogs, ages of effects, lapses of the lease, shards, dead letters, steps, recovery."""
 
 import time
 
@@ -25,7 +25,7 @@ def metrics(registry: CollectorRegistry) -> KernelMetrics:
 
 
 def lines(registry: CollectorRegistry, name: str) -> dict[str, float]:
-    """Return the samples of a metric by their labels as written."""
+    """Return the values of a metric by their labels, as written on the page."""
     found: dict[str, float] = {}
     for line in generate_latest(registry).decode().splitlines():
         series, _, value = line.rpartition(" ")

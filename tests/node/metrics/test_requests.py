@@ -1,4 +1,4 @@
-"""Requests served and made, by the names of the kubelet and of client-go."""
+"""Metrics of served and made requests, named as in the kubelet and in client-go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def served(registry: CollectorRegistry, path: str) -> float | None:
 
 
 def test_served_requests_are_counted_by_page(registry: CollectorRegistry, metrics: RequestMetrics) -> None:
-    """Paths that are no pages share a series: clients must not be able to create more of them."""
+    """Paths without a page share one series, so that clients cannot create further series."""
     pages = {"/metrics/state": lambda _: Response(200, b"x")}
     server = HttpServer("127.0.0.1", 0, pages, served=metrics.served)
     server.start()

@@ -1,4 +1,4 @@
-"""Volumes, desired and existing, and the operations on them, by the kubelet's names."""
+"""Metrics of desired and existing volumes and of the operations on them, named as in the kubelet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def metrics(registry: CollectorRegistry) -> VolumeMetrics:
 
 
 def volumes(registry: CollectorRegistry, name: str = EMPTY) -> tuple[float | None, float | None]:
-    """Return the number of desired and of existing volumes."""
+    """Return the numbers of desired and of existing volumes of the plugin `name`."""
     desired, actual = (
         registry.get_sample_value(
             "volume_manager_total_volumes", {"plugin_name": name, "state": f"{one}_state_of_world"}

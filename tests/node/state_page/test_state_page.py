@@ -1,4 +1,4 @@
-"""The page /metrics/state: pods, containers and the node by kube-state-metrics' names, labels and values."""
+"""The page /metrics/state: pods, containers and the node with the names, labels and values of kube-state-metrics."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PATH = "/v1/traces"
 
 
 class Collector:
-    """The received spans. `attributes` of a span or a resource are text."""
+    """The spans that were received, and the attributes of their resources."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -37,7 +37,7 @@ class Collector:
             self.spans += [span for scope in one.scope_spans for span in scope.spans]
 
     def wait_for(self, name: str) -> Any:
-        """Wait for a span with this name."""
+        """Wait for a span with this name; return it."""
         wait_until(lambda: any(span.name == name for span in self.spans), f"the span {name}")
         return next(span for span in self.spans if span.name == name)
 

@@ -1,4 +1,4 @@
-"""The messages that a real OTLP receiver gets, and an agent without the extra."""
+"""The spans that an OTLP collector receives, and an agent that lacks the extra `otel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which starts are exported: those of this process's pods, through outages and new logs."""
+"""Only starts of this process's pods are exported, also after an outage and if the log begins later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.deciders.pod.life import running
 from tests.support.scratch import wait_until
 
 NOW = 5_000
-"""The time of every entry."""
+"""The time of every entry, in milliseconds."""
 
 
 class Kept:
@@ -63,7 +63,7 @@ class Rig:
         self.store.begin(run, {}, record)
 
     def start_pod(self, name: str, *, ours: bool = True) -> None:
-        """Write the whole start of a pod, and notice the events if the pod is this process's own."""
+        """Write all events of a pod's start to the log. If the pod is `ours`, notify the follower of its progress."""
         key = f"default/{name}"
         for event in running().history:
             self.write(f"pod/{key}", event)
@@ -75,7 +75,7 @@ class Rig:
             self.server.append(self._record(entity, event))
 
     def follows(self) -> None:
-        """Wait until the follower has seen the log's current end."""
+        """Wait until the follower has read up to the log's current end."""
         wait_until(lambda: self.traces._at == self.store.last(), "the follower")
 
     def exported(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which events belong to a start, and when it is over."""
+"""Which events belong to the start of a pod, and when the start is over."""
 
 from __future__ import annotations
 

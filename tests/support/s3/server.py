@@ -1,6 +1,7 @@
 """A private S3-compatible service: moto's server, a real HTTP endpoint, with one bucket.
 
-Input: nothing. Output: its URL and the environment variables that name it. Next: tests of archives in a bucket.
+Input: a folder for its log. Output: the environment variables with its URL and its credentials. Next: tests of archives
+in a bucket.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ BUCKET = "logs"
 
 
 class Service:
-    """The running service."""
+    """The service, in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,7 +48,7 @@ class Service:
         return self
 
     def request(self, method: str, path: str) -> int:
-        """Send one request without a body; return the status, or 0 if nothing listens."""
+        """Send one request without a body; return the status, or 0 if the service cannot be reached."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path)

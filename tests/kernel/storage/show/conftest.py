@@ -1,4 +1,4 @@
-"""A server with the functions, for the tests in this folder."""
+"""A redis-server on which the functions of the store are loaded, for the tests in this folder."""
 
 from collections.abc import Iterator
 
@@ -18,6 +18,6 @@ def shared_client() -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def client(shared_client: redis.Redis) -> redis.Redis:
-    """A client of an empty server with the functions."""
+    """A client of an empty server on which the functions are loaded."""
     shared_client.flushall()
     return shared_client

@@ -1,6 +1,6 @@
-"""Calls of the functions that people read with, and logs for them.
+"""Calls the Redis functions with which people read a node's log, and writes logs for them to read.
 
-Input: a client. Output: a `Reply`: the lines as plain data, and the summary. Next: the tests in this folder.
+Input: a Redis client. Output: a `Reply`: the lines as plain data, and the summary. Next: the tests in this folder.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from chronolet_schemas.keys import Keys
 
 KEYS = Keys("node-1")
 MILLISECONDS = 1764250267000
-"""2025-11-27T13:31:07Z: the time of the entries that `fill` adds."""
+"""2025-11-27T13:31:07Z, since the epoch. The time of entry n that `add` or `fill` writes is n milliseconds later."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The lines of a reply and its last line, the summary."""
+    """A reply. Its last line is the `summary`; `lines` are all lines before it."""
 
     lines: list[dict[str, Any]]
     summary: dict[str, Any]
 
     def of(self, field: str) -> list[Any]:
-        """Return this field of each line."""
+        """Return the given field of each line."""
         return [line[field] for line in self.lines]
 
     @property
@@ -55,7 +55,9 @@ def actors(client: redis.Redis, *arguments: object) -> Reply:
 
 
 def add(client: redis.Redis, number: int, **fields: Any) -> str:
-    """Add an event at `<MILLISECONDS + n>-<n>`; return its position. `data` is packed, other fields have defaults."""
+    """Add an event at `<MILLISECONDS + number>-<number>`; return this position. `fields` replace the default fields;
+    `data` is packed as MessagePack.
+    """
     data = msgpack.packb(fields.pop("data", {"n": number}))
     event = {"type": "pod.Happened@1", "entity": "pod/default/web", "subject": "", "actor": "pod/0#1", "cause": ""}
     position = f"{MILLISECONDS + number}-{number}"

@@ -21,7 +21,7 @@ def refusal(client: redis.Redis, *arguments: object, key: str = KEYS.log) -> str
 
 
 def all_pages(client: redis.Redis, *arguments: object, backward: bool = False) -> list[Reply]:
-    """Return all replies until one says that there is no more; each call continues at the cursor of the one before."""
+    """Return the replies until one has nothing to follow. Each call continues at the cursor of the previous reply."""
     replies = [show(client, *arguments)]
     while replies[-1].summary["more"]:
         assert len(replies) < 1000
@@ -322,7 +322,7 @@ def test_times_are_converted_both_ways(client: redis.Redis, moment: str, seconds
 
 
 def test_a_pattern_of_many_stars_takes_no_time_to_mention(client: redis.Redis) -> None:
-    """Lua's own patterns would try every way to divide the text."""
+    """A Lua pattern would try every way to divide the text among the stars."""
     add(client, 1, entity="a" * 5000 + "c")
     assert show(client, "ENTITY", "*a" * 200 + "b").lines == []
     assert show(client, "ENTITY", "*a" * 200 + "c").numbers == [1]

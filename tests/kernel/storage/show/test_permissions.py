@@ -1,4 +1,4 @@
-"""Who may call the functions that people read with, and where: users that may only read, replicas, full servers."""
+"""Users that may only read can call the functions that show a log, also on replicas, clusters and full servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLS = (
 
 @pytest.fixture
 def filled(redis_server: PrivateRedis) -> PrivateRedis:
-    """A server with a log of one shard."""
+    """A server with a log to which one shard has written."""
     fill(redis_server)
     return redis_server
 
@@ -37,7 +37,7 @@ def fill(server: PrivateRedis) -> None:
 
 
 def as_user(server: PrivateRedis, *rules: str) -> redis.Redis:
-    """Return a client of a new user with these rules."""
+    """Return a client that logs in as a new user with these ACL rules."""
     server.client().execute_command("ACL", "SETUSER", "reader", "reset", "on", ">secret", *rules)
     return redis.Redis(unix_socket_path=str(server.socket), username="reader", password="secret")
 
@@ -100,7 +100,7 @@ def test_they_work_on_a_replica() -> None:
 
 
 def test_they_work_on_a_cluster() -> None:
-    """A cluster refuses keys of another hash slot; the keys that `chronolet_actors_1` finds by name have the same."""
+    """A cluster refuses keys of another hash slot. All keys that `chronolet_actors_1` reads have the same slot."""
     with private_redis(more=("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
         client = server.client()
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
