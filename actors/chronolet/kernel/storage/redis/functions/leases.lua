@@ -1,6 +1,7 @@
 #!lua name=chronolet_2
--- Leases by a counter, the second library of a node's functions (docs/adr/0034). Published functions are never changed
--- or replaced: `chronolet_renew_1` and `chronolet_acquire_1` stay in library chronolet_1 for processes of older releases.
+-- Leases with a renewal counter, the second library of a node's functions (docs/adr/0034). Published functions are
+-- never changed or replaced: `chronolet_renew_1` and `chronolet_acquire_1` stay in library chronolet_1 for processes of
+-- older releases.
 --
 -- Input, output and rules as in functions.lua.
 -- Next: store.py, its only caller.
@@ -23,12 +24,14 @@ end
 
 -- KEYS  alive:<process> meta shard*
 -- ARGV  process info ttl_milliseconds number answered
--- OK known token*       The process's entry in meta is now at least `number`, and the informational key lasts for another
---                       time-to-live. A process that begins (`answered` is 0) sets the entry, which may be that of an
---                       earlier process of the same name. `known` is 0 if the entry was below `answered`, the process's last renewal with a
---                       reply: a takeover has removed it, or the server has lost renewals. After a call without a reply
---                       it is only a hint. Then the current token of each shard; empty for a key of the wrong type, which
---                       concerns that shard alone.
+--       answered: the number of the process's last renewal that got a reply, 0 for a process that begins
+-- OK known token*       The process's entry in meta is now at least `number`, and the informational key lasts for
+--                       another time-to-live. A process that begins always sets the entry, because an earlier one may be that
+--                       of a former process of the same name.
+--                       known: 0 if the entry was below `answered`, because a takeover has removed it or the server has
+--                       lost renewals; only a hint if a call since then got no reply
+--                       token: the current token of each shard; empty if the shard has no owner, or if its key is of
+--                       the wrong type, which does not affect the other shards
 local function renew(keys, args)
   local answer = wrong(keys[1], 'string') or wrong(keys[2], 'hash')
   if answer then return answer end
@@ -50,9 +53,9 @@ end
 -- KEYS  shard alive:<owner in expected token> meta
 -- ARGV  expected_token process schema proof seen
 --       proof: released the shard has no owner, or this process owns it
---              lock     the owner is dead by its life lock
+--              lock     the owner's life lock is free, so the owner is dead
 --              counter  the owner's entry in meta has stayed `seen` (empty: none) for a time-to-live; an owner without
---                       a number, of a release before this library, must have no key either
+--                       an entry, such as one of a release before this library, must have no key alive:<owner> either
 -- OK {field value}*                                   the shard's hash, with its new token
 -- NOTFREE alive|changed|newer_schema token            alive: there is an owner and no proof, or its entry has changed
 -- Idempotent: a repeat (after a lost reply) finds its own token and gets the same reply, while that token is valid.
@@ -96,7 +99,8 @@ local function acquire(keys, args)
   return answer
 end
 
--- These work on a full server (maxmemory) too: they need almost no memory and lead to calls that free it.
+-- Functions registered here also work on a full server (maxmemory): they need almost no memory and lead to calls that
+-- free it.
 local function register_for_full(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end

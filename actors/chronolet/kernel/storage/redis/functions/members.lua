@@ -17,9 +17,9 @@ local function wrong(key, want)
 end
 
 -- KEYS  meta
--- ARGV  process entry seen_entry seen_counter       empty: there was none
+-- ARGV  process entry seen_entry seen_counter       the last two are empty if there was none
 -- OK       the entry is in the list; the counter of the name's former process and its request to drain are removed
--- CHANGED  the entry or the counter is not the one that was seen: another process is faster, or alive
+-- CHANGED  the entry or the counter differs from the one seen: another process was faster, or the former one is alive
 -- Idempotent: a repeat (after a lost reply) finds its own entry, which names its instance.
 local function join(keys, args)
   local meta, answer = keys[1], wrong(keys[1], 'hash')
@@ -35,9 +35,9 @@ end
 
 -- KEYS  shard handover
 -- ARGV  token notes ttl_milliseconds
--- OK            the shard has no owner (the epoch stays), and the notes are kept for its next one
+-- OK            the shard has no owner (the epoch stays), and the notes are kept for its next owner
 -- FENCED token  another owner holds the shard (empty: nobody); nothing was written
--- Idempotent: a repeat (after a lost reply) finds that this token was the last one to be released.
+-- Idempotent: a repeat (after a lost reply) finds that this token was the last one released.
 local function release(keys, args)
   local shard, handover = keys[1], keys[2]
   local answer = wrong(shard, 'hash') or wrong(handover, 'hash')
@@ -61,5 +61,5 @@ local function release(keys, args)
 end
 
 redis.register_function('chronolet_join_1', join)
--- On a full server too: without it, no other process could take the shard.
+-- Allowed on a full server (maxmemory) too: if the release failed there, no other process could take the shard.
 redis.register_function{function_name = 'chronolet_release_1', callback = release, flags = {'allow-oom'}}

@@ -1,10 +1,10 @@
 #!lua name=chronolet_shards_1
--- Changes of a log's layout: shard counts and kinds, and sending by layout (docs/adr/0043). Published functions are never
--- changed or replaced.
+-- Changes to a log's layout (its kinds and their shard counts), and sending commands that fit it (docs/adr/0043).
+-- Published functions are never changed or replaced.
 --
 -- Input, output and rules as in functions.lua. Further first words of a reply:
---   OUTDATED count|mail|log|owner   the data differs from what the change was prepared for; nothing was written
---   MOVED count                     the kind has another number of shards than the sender thinks; nothing was written
+--   OUTDATED count|mail|log|owner   what it names has changed since the change was prepared; nothing was written
+--   MOVED count                     the kind has `count` shards, not as many as the sender assumes; nothing was written
 -- Next: layout.py, its only caller.
 
 local MAILBOX_FULL = 10000
@@ -43,7 +43,7 @@ local function now()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- The last id that a stream has given ('0-0' if there is no stream), and the number of entries ever added.
+-- The last id generated for a stream ('0-0' if there is no stream), and the number of entries ever added.
 local function last_of(key)
   if redis.call('EXISTS', key) == 0 then return '0-0', 0 end
   local info, last, added = redis.call('XINFO', 'STREAM', key), '0-0', 0
@@ -54,7 +54,7 @@ local function last_of(key)
   return last, added
 end
 
--- The ms of the next entries of the log and the n of the last one, or nil and a reply.
+-- The ms for the next entries of the log and the n of the last one, or nil and a reply.
 local function room_in_log(log, count)
   local last, added = last_of(log)
   local ms, n = parse(last)
@@ -77,15 +77,18 @@ local function holds(log, at)
   return not later(at, (last_of(log)))
 end
 
--- KEYS  meta log {shard mailbox requests snapshot}*     the former shards first, then those that are only new
+-- KEYS  meta log {shard mailbox requests snapshot}*     the former shards first, then the new ones that are not former
 -- ARGV  kind before after log_cursor decided unclean(0|1) schema read_to format record_count attempt_count move_count
---       {token mail_end}*                               of each former shard; the last command's id, or the mail cursor
---       {place state}*                                  of each new shard: which of the keys' shards it is, from 1 on
+--       {token mail_end}*                               of each former shard. mail_end: the last id in its mailbox, or
+--                                                       its mail cursor if that is later
+--       {place state}*                                  of each new shard. place: its place in KEYS, counted in shards
+--                                                       from 1
 --       {type entity subject actor cause data}*         events
---       {message count}*                                attempts
---       {former id new}*                                waiting commands: place of the former shard, id, number of the new one
+--       {message count}*                                attempt counts
+--       {former id new}*                                waiting commands: the place of the former shard, the id, the
+--                                                       number of the new shard, from 1
 -- OK at                 the position of the last event
--- OUTDATED what
+-- OUTDATED count|mail|log|owner
 local function reshard(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = wrong(meta, 'hash') or wrong(log, 'stream')
@@ -162,7 +165,7 @@ local function reshard(keys, args)
   local all_requests = {}
   for place = 1, before do all_requests[place] = requests(place) end
   for place = 1, places do
-    -- Afterwards this set, which may be a former shard's, has all requests: the next union does not change by it.
+    -- The set may also be a source of the later unions; it has all requests now, so their result stays the same.
     if is_new[place] then
       all_requests[before + 1], all_requests[before + 2] = 'AGGREGATE', 'MAX'
       redis.call('ZUNIONSTORE', requests(place), before, unpack(all_requests))
@@ -199,7 +202,8 @@ end
 
 -- KEYS  meta
 -- ARGV  kind count
--- OK 1|0        1: the request is recorded; its processes carry it out. 0: the log does not have the kind
+-- OK 1|0        1: the request is recorded, for the processes that host the kind, and replaces an earlier one; if the
+--               kind already has this count, only the earlier request is removed. 0: the log does not have the kind
 local function request(keys, args)
   local answer = wrong(keys[1], 'hash')
   if answer then return answer end
@@ -214,7 +218,7 @@ end
 
 -- KEYS  meta
 -- ARGV  kind count reason
--- OK       The request is refused, if it is still for this count.
+-- OK       the request is refused if it is still for this count; otherwise nothing changes
 local function refuse(keys, args)
   local answer = wrong(keys[1], 'hash')
   if answer then return answer end
@@ -227,7 +231,7 @@ end
 
 -- KEYS  meta log
 -- ARGV  kind count type entity subject actor cause data
--- OK count      the kind's shard count: the given one, or that of a kind which the log has already
+-- OK count      the kind's shard count: the given one, or the existing one if the log already has the kind
 local function add_kind(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = wrong(meta, 'hash') or wrong(log, 'stream')
@@ -245,7 +249,8 @@ end
 
 -- KEYS  mailbox shard requests meta
 -- ARGV  type entity request data kind count
--- OK | DUPLICATE | BUSY | MOVED count      `count`: the number of shards with which the sender chose the mailbox
+--       count: the number of shards by which the sender chose the mailbox
+-- OK | DUPLICATE | BUSY | MOVED count      MOVED: the present number of shards, 0 for a kind that the log does not have
 -- Otherwise like chronolet_send_1.
 local function send(keys, args)
   local mailbox, shard, requests, meta = keys[1], keys[2], keys[3], keys[4]
@@ -275,7 +280,7 @@ redis.register_function('chronolet_reshard_1', reshard)
 redis.register_function('chronolet_add_kind_1', add_kind)
 redis.register_function('chronolet_send_2', send)
 
--- These work on a full server (maxmemory) too: they need almost no memory.
+-- Functions registered here also work on a full server (maxmemory): they need almost no memory.
 local function register_for_full(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end

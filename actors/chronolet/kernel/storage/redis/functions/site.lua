@@ -1,8 +1,8 @@
 #!lua name=chronolet_site_1
 -- The record of a node's site: the machine and the engine on which the node lives (docs/adr/0035).
 --
--- Input, output and rules as in functions.lua, from which the count of positions is copied: a library cannot call
--- another one.
+-- Input, output and rules as in functions.lua. The code that counts positions is a copy of the code there, because a
+-- library cannot call another one.
 -- Next: sites.py, its only caller.
 
 local function broken(text)
@@ -16,8 +16,8 @@ local function wrong(key, want)
   end
 end
 
--- The ms and n of the next entry of the log, or nil and a reply. As in functions.lua: n is the log's own count, an entry
--- of another writer takes one number, and ms never steps back.
+-- The ms and n of the next entry of the log, or nil and a reply. As in functions.lua: n counts the log's entries, an
+-- entry by another writer uses up one number, and ms never goes back.
 local function next_in_log(log)
   local info, last, added = redis.call('XINFO', 'STREAM', log), '0-0', 0
   for i = 1, #info, 2 do
@@ -37,10 +37,11 @@ end
 
 -- KEYS  meta log shard*
 -- ARGV  run expected site type entity subject actor cause data token*
---       expected: the recorded site, empty if there is none; token: each shard's, which must not have changed
+--       expected: the site recorded so far, empty for none; token: the token that each shard must still have
 -- OK site               the site is recorded in meta, and the event is in the log; also if it was recorded already, so
 --                       that a repeat after a lost reply records nothing twice
--- CONFLICT site run     another site is recorded than expected, a shard has another token, or the log is another run
+-- CONFLICT site run     the recorded site is not the expected one, a shard has another token, or the log belongs to
+--                       another run
 local function record_site(keys, args)
   local meta, log = keys[1], keys[2]
   if #args ~= 9 + #keys - 2 then return broken('record_site: wrong number of arguments') end

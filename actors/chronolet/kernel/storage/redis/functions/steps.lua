@@ -1,19 +1,20 @@
 #!lua name=chronolet_steps_2
--- The step, second version (docs/adr/0042): entries say when they were written if the log's ids do not. Published functions
--- are never changed or replaced: `chronolet_step_1` stays in library chronolet_1 for processes of older releases, which
--- read the entries of both.
+-- The step, second version (docs/adr/0042): entries carry the time at which they were written if their ids do not show
+-- it. Published functions are never changed or replaced: `chronolet_step_1` stays in library chronolet_1 for processes
+-- of older releases, which can read the entries that either version writes.
 --
--- Ids never go back. After the server's clock was ahead once, their milliseconds stay where it was until real time has
--- caught up. Such an entry's data, a msgpack map, gets one more field, its last: `_time`, the server's time in
--- milliseconds, as an unsigned integer of 64 bits. Readers that do not know the field ignore it.
+-- Ids never go back. Once the server's clock has been ahead, their milliseconds stand still until real time has caught
+-- up. The data of each entry written in that time, a msgpack map, gets one more field at its end: `_time`, the server's
+-- time in milliseconds, as an unsigned integer of 64 bits. Readers that do not know the field ignore it.
 --
 -- Input, output and rules as in functions.lua.
 -- Next: step.py, its only caller.
 
--- By how many milliseconds ids must be ahead. Clocks of a master and its replicas differ by less.
+-- From how many milliseconds ahead of the server's clock an id's entry gets `_time`. The clocks of a master and its
+-- replicas differ by less.
 local AHEAD = 1000
 
--- '<ms>-<n>' as two numbers; nil for what is no position or too large to be counted on.
+-- '<ms>-<n>' as two numbers; nil if it is malformed or has more than 15 digits in a part.
 local function parse(id)
   local ms, n = string.match(id or '', '^(%d+)-(%d+)$')
   if not ms or #ms > 15 or #n > 15 then return nil end
@@ -40,7 +41,7 @@ local function broken(text)
   return {'BROKEN', text}
 end
 
--- An answer if the key exists and is something else; nil if all is well.
+-- A reply if the key exists and has another type, else nil.
 local function wrong(key, want)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= want then
@@ -48,7 +49,7 @@ local function wrong(key, want)
   end
 end
 
--- The last id a stream has given ('0-0' if it does not exist) and how many entries it ever got.
+-- The last id generated for a stream ('0-0' if there is no stream), and the number of entries ever added.
 local function last_of(key)
   if redis.call('EXISTS', key) == 0 then return '0-0', 0 end
   local info, last, added = redis.call('XINFO', 'STREAM', key), '0-0', 0
@@ -59,7 +60,7 @@ local function last_of(key)
   return last, added
 end
 
--- The ms for the next entries of the log, the n of the last one, and the server's time; or nil and an answer. An entry
+-- The ms for the next entries of the log, the n of the last one, and the server's time; or nil and a reply. An entry
 -- that another program added uses up one number, so n is the larger of the last id's n and the number of entries added.
 local function room_in_log(log, count)
   local last, added = last_of(log)
@@ -76,8 +77,8 @@ local function room_in_log(log, count)
   return ms, n, time
 end
 
--- Whether the log still has the entry at a position that was read from it, or has trimmed it since. After the loss of a
--- tail it has neither: whoever read it there must not act on it.
+-- Whether the log still has the entry at a position that was read from it, or has trimmed it since. False if the log
+-- has lost its tail with that entry: a process that has read it must not act on it.
 local function holds(log, at)
   if #redis.call('XRANGE', log, at, at) > 0 then return true end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
@@ -85,7 +86,7 @@ local function holds(log, at)
   return not later(at, (last_of(log)))
 end
 
--- nil if the token owns the shard, else the answer.
+-- nil if the token owns the shard, else a reply.
 local function owned(shard, token)
   local answer = wrong(shard, 'hash')
   if answer then return answer end
@@ -93,7 +94,7 @@ local function owned(shard, token)
   if token == nil or token == '' or held ~= token then return {'FENCED', held} end
 end
 
--- A msgpack map with the field `_time` added at its end; the text as it is if it is no map, or too large a one.
+-- The data, a msgpack map, with the field `_time` added at its end; unchanged if it is no map or has too many fields.
 local function timed(data, time)
   local kind = string.byte(data, 1)
   local field = '\165_time\207' .. struct.pack('>I4I4', math.floor(time / 4294967296), time % 4294967296)
@@ -132,8 +133,8 @@ local function check_step(keys, args, h, records, dead, forget)
   local answer = wrong(keys[1], 'stream') or wrong(keys[3], 'stream') or (dead > 0 and wrong(keys[4], 'stream'))
   if answer then return answer end
   if redis.call('EXISTS', keys[1]) == 0 then return broken(keys[1] .. ' is gone') end
-  -- What is consumed must be there: the server may have lost it after the host read it. A mailbox keeps each entry until
-  -- this very step.
+  -- What the step consumes must still be there: the server may have lost it after the host read it. A mailbox keeps
+  -- each entry until the step that consumes it.
   local lost_log = args[5] ~= args[6] and not holds(keys[1], args[6])
   if lost_log or (args[7] ~= args[8] and #redis.call('XRANGE', keys[3], args[8], args[8]) == 0) then
     return {'CONFLICT', version, args[5], args[7], h[3] or '', h[4] or '0-0'}
@@ -144,17 +145,18 @@ local function check_step(keys, args, h, records, dead, forget)
   return nil, version, ms, n, time
 end
 
--- Like chronolet_step_1, but entries say their time if the log's ids are ahead of the server's clock.
+-- Like chronolet_step_1, but entries get the field `_time` if the log's ids are ahead of the server's clock.
 --
 -- KEYS  log shard mailbox dead
 -- ARGV  token version step_id schema log_cursor new_log_cursor mail_cursor new_mail_cursor
 --       record_count dead_count forget_count
 --       {type entity subject actor cause data}*        events, as they go into the log
---       {source at type entity data error}*            dead letters; about 10,000 are kept, their events stay
---       {message}*                                     whose tries are forgotten
--- OK version at               `at`: the position of the last event that the shard's steps ever wrote
--- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: one's own means done before;
---                             with version and cursors as expected: what the step consumes is not there (any more)
+--       {source at type entity data error}*            dead letters; about 10,000 are kept, but all events about them
+--       {message}*                                     messages whose attempt counts are deleted
+-- OK version at               `at`: the position of the last event that any step of the shard has written
+-- CONFLICT version log_cursor mail_cursor step_id at     step_id: that of the last step; if it is the caller's, its
+--                             step is already committed. If version and cursors are as expected, what the step consumes
+--                             is missing
 local function step(keys, args)
   local log, shard, mailbox, dead_letters = keys[1], keys[2], keys[3], keys[4]
   local answer = owned(shard, args[1])
@@ -187,5 +189,5 @@ end
 
 redis.register_function('chronolet_step_2', step)
 
--- On a full server (maxmemory) this still works: for calls without events and for the keeper's own.
+-- Works on a full server (maxmemory) too: for steps without events and dead letters, and for the keeper's steps.
 redis.register_function{function_name = 'chronolet_step_full_2', callback = step, flags = {'allow-oom'}}

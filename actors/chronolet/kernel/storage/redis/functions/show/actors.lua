@@ -1,9 +1,9 @@
--- chronolet_actors_1: who owns each shard, and what waits for it; then the names of all functions.
+-- chronolet_actors_1: who owns each shard, and what waits for it. Then registers all functions of the library.
 
 local SHARDS_AT_MOST = 1000
 local FAR_BEHIND = 10000 -- a host commits its cursor after 5,000 entries or a minute
 
--- The names of all shards, in order, from the node's hash.
+-- The names of all shards, sorted by kind and number, from the counts in the node's hash.
 local function shards_of(meta)
   local names, flat = {}, redis.call('HGETALL', meta)
   for i = 1, #flat, 2 do
@@ -25,7 +25,7 @@ local function shards_of(meta)
   return names
 end
 
--- Milliseconds since 1970 by the server, or nil for a user that may not call TIME.
+-- Milliseconds since 1970 by the server's clock, or nil for a user that may not call TIME.
 local function now()
   local time = redis.pcall('TIME')
   if time.err then return nil end
@@ -36,7 +36,8 @@ local function since(time, milliseconds)
   return time and milliseconds and math.max(0, time - milliseconds) or nil
 end
 
--- How many commands wait in a mailbox, and since when the oldest one does. The entry at the cursor is consumed.
+-- The number of commands that wait in a mailbox, and the time of the oldest one in milliseconds. The entry at the
+-- cursor has already been consumed.
 local function waiting_in(mailbox, cursor)
   if redis.call('TYPE', mailbox).ok ~= 'stream' then return 0, nil end
   local oldest = redis.call('XRANGE', mailbox, '(' .. cursor, '+', 'COUNT', 1)[1]
@@ -90,16 +91,16 @@ end
 -- KEYS  meta
 -- ARGV  [SHARD p]* [STUCK seconds] [AFTER shard] [READ n]
 --       SHARD: a pattern for names such as pod/3. AFTER: begin after this shard. READ: shards examined, 100 (1 to 1000)
---       STUCK: only shards with a problem; a command that waits is one after so many seconds, 10 without this word
--- Lines, one for each shard. The keys of shards, mailboxes and processes are found by their names, as in keys.py.
+--       STUCK: only shards with a problem; a waiting command is a problem after this many seconds, by default 10
+-- Lines, one for each shard. The names of the keys of shards, mailboxes and processes are built as in keys.py.
 --       shard, owner, epoch, version
---       alive, lease_milliseconds               whether the owner's key has not expired; in what time it will
+--       alive, lease_milliseconds               whether the key of the owner exists; the time until it expires
 --       renewal, info                           the number of the owner's last renewal; its kinds and address
 --       at, age_milliseconds                    the position of the shard's last event; the time since then
---       log_cursor, lag_at_most                 how many entries of the log are after it, for this shard or others
---       mail_cursor, waiting, waiting_milliseconds     how many commands are after it; how long the oldest has waited
+--       log_cursor, lag_at_most                 the number of log entries after the cursor, for this shard or others
+--       mail_cursor, waiting, waiting_milliseconds     commands after the cursor; how long the oldest has waited
 --       problems                                texts
--- Times are null for a user that may not call TIME.
+-- Ages and the summary's `time` are null for a user that may not call TIME.
 local function actors(keys, args)
   local meta = keys[1]
   local o = options(args, 1, {SHARD = 'list', STUCK = {0, 1e9}, AFTER = 'text', READ = {1, SHARDS_AT_MOST}})

@@ -4,7 +4,7 @@ local function refuse(text)
   error({refused = text}, 0)
 end
 
--- A function that answers with one line of text where `callback` fails.
+-- A function like `callback` that replies to an error in it with an error of one line.
 local function readable(name, callback)
   return function(keys, args)
     local done, reply = pcall(callback, keys, args)
@@ -24,8 +24,8 @@ local function moment(word, text)
     .. ' entry), milliseconds, a time in UTC (2026-11-27T13:31:07Z), - or +')
 end
 
--- The arguments from `first` on. `known` maps each word to what it takes: 'flag', 'text', 'moment', 'list' (it may be
--- repeated), or {least, most}.
+-- The arguments from `first` on, as a table of values by word. `known` maps each word to what it takes: 'flag' (no
+-- value), 'text', 'moment', 'list' (text; the word may be repeated), or {least, most} (a number in this range).
 local function options(args, first, known)
   local found, i = {}, first
   while i <= #args do
@@ -61,7 +61,7 @@ local function options(args, first, known)
   return found
 end
 
--- Whether the text fits the pattern: `*` stands for any text, `?` for one byte, anything else for itself.
+-- Whether the text matches the pattern: `*` stands for any text, `?` for one byte, anything else for itself.
 local function fits(pattern, text)
   local p, t, star, mark = 1, 1, nil, nil
   while t <= #text do
@@ -81,7 +81,7 @@ local function fits(pattern, text)
   return p > #pattern
 end
 
--- Whether one of the patterns fits one of the texts; also if there are no patterns.
+-- Whether one of the patterns matches `text` or `other`, which may be nil; true if there are no patterns.
 local function chosen(patterns, text, other)
   if not patterns then return true end
   for _, pattern in ipairs(patterns) do

@@ -2,13 +2,14 @@
 
 local LINES_AT_MOST = 1000
 local POD_LINES_AT_MOST = 200
-local BYTES_AT_MOST = 2 ^ 22 -- of a reply; the line that passes it is the last one
+local BYTES_AT_MOST = 2 ^ 22 -- of a reply; the line that exceeds it is the last one
 local CAUSES = 5
 
--- The types after which nothing older about an entity is true any more.
+-- The types of events after which nothing older about their entity is true any longer.
 local BEGINS_ANEW = {['pod.PodEnded'] = true, ['pod.PodAdopted'] = true}
 
--- Says of each entry, newest first, whether it is the newest one that was selected about its subject.
+-- A function to call with each entry, newest first: whether it is the newest selected one about its entity and subject,
+-- and its entity has not begun anew since.
 local function newest()
   local seen = {}
   return function(fields, kind, selected)
@@ -25,12 +26,12 @@ end
 -- KEYS  a stream of a node: log, mailbox:<shard>, dead, kube_events, probe_results
 -- ARGV  [FROM m] [TO m] [TYPE p]* [ENTITY p]* [SUBJECT p]* [CAUSE p]* [REV] [LATEST] [LINES n] [READ n]
 --       m: a position, milliseconds, a time in UTC; both ends are included, and `(` before a position excludes it
---       p: a pattern with * and ?; TYPE also fits without the version; of repeated ones, any may fit
---       REV: newest first. LATEST: newest first, and only the newest selected one about each entity and subject; none
---       about a pod from before its last end or adoption
+--       p: a pattern with * and ?; that of TYPE may omit the version; of several patterns for a field, one must match
+--       REV: newest first. LATEST: newest first, and only the newest selected entry about each entity and subject; for
+--       a pod, no entry from before its last end or adoption
 --       LINES: entries shown, 10 (0 to 1000). READ: entries examined, 10000 (1 to 10000)
 -- Lines: position, time, then the entry's fields, `data` decoded. The summary's `next` is FROM of the next call; with
--- REV and LATEST it is TO.
+-- REV or LATEST it is TO.
 local function show(keys, args)
   local key = keys[1]
   local o = options(args, 1, {FROM = 'moment', TO = 'moment', TYPE = 'list', ENTITY = 'list', SUBJECT = 'list',
@@ -54,7 +55,8 @@ local function show(keys, args)
   return summary(key, lines, cursor, ended, read)
 end
 
--- What led to an entry, nearest first: entries of the log, then perhaps the request of a command.
+-- What led to an entry with this cause, nearest first: entries of the log, then the request if a command was the
+-- origin.
 local function causes(key, cause)
   local found = {}
   while cause ~= '' do
@@ -80,8 +82,8 @@ local function causes(key, cause)
   return #found > 0 and found or NONE
 end
 
--- Whether an event is one of the pod, or one of another actor about it: it names the pod, or is its KubeEvent. `short`
--- is the pod's name without its namespace.
+-- Whether an event is the pod's own, or another actor's about the pod: one that names the pod, or a KubeEvent of it.
+-- `short` is the pod's name without its namespace.
 local function is_about(fields, name, short)
   if fields.entity == 'pod/' .. name then return true end
   if not string.find(fields.data or '', short, 1, true) then return false end
@@ -96,8 +98,8 @@ end
 --       LINES: 20 (0 to 200); the rest as in `show`
 -- Newest first: the events of the pod and those of other actors about it. Lines: as in `show`, with `causes`, a list of
 -- at most 5 entries that led to it, nearest first: {position time type entity subject}, {request} of a command,
--- {position gone} if the log does not have it (any more), or {position further} where a longer list is cut. They are
--- read in addition to READ.
+-- {position gone} if the entry is not in the stream, or {position further} where a longer list is cut. READ does not
+-- count these entries.
 local function pod(keys, args)
   local key, name = keys[1], args[1]
   if not name or name == '' then refuse('no pod was given, expected namespace/name after the key') end

@@ -1,17 +1,17 @@
 #!lua name=chronolet_show
--- What people read with redis-cli (docs/redis-cli.md, docs/adr/0041): the library of functions that write nothing. They
--- work on a replica, on a full server and for a user that may only read. Published functions are never changed or
--- replaced: a different one gets a new name, in a library of its own.
+-- The read-only functions that people call with redis-cli (docs/redis-cli.md, docs/adr/0041). They work on a replica,
+-- on a full server and for a user that may only read. Published functions are never changed or replaced: a changed
+-- version gets a new name, in a library of its own.
 --
 -- Input: one key of a node, and arguments as text: `WORD value` pairs in any order, words in upper or lower case.
 -- Output: a list of lines, each a JSON object. The last line is a summary, with the cursor for the next call.
 -- Errors are one line of text that says what was found and what was expected.
 --
--- Globals such as `string` are closed while a library loads: only functions use them.
+-- Globals such as `string` cannot be used while a library loads, so only code in functions uses them.
 -- Next: redis-cli. The library is the text of json.lua (values as text), times.lua, arguments.lua, streams.lua,
 -- events.lua and actors.lua.
 
--- How many bytes the UTF-8 character at `i` has; nil if there is none.
+-- The number of bytes of the UTF-8 character of several bytes at `i`; nil if there is none.
 local function character(text, i)
   local first, second = string.byte(text, i, i + 1)
   local size = first < 0xC2 and 0 or first < 0xE0 and 2 or first < 0xF0 and 3 or first < 0xF5 and 4 or 0
@@ -25,7 +25,7 @@ local function character(text, i)
   return size
 end
 
--- A text as JSON. Bytes that are no UTF-8 become U+FFFD. cjson puts a backslash before each slash; JSON needs none.
+-- A text as JSON. Bytes that are not UTF-8 become U+FFFD. cjson puts a backslash before each slash; JSON needs none.
 local function quoted(text)
   local valid = string.gsub(text, '[\128-\255]+', function(bytes)
     local parts, i = {}, 1
@@ -46,10 +46,11 @@ local function number(value)
   return tonumber(short) == value and short or string.format('%.17g', value)
 end
 
--- An empty list. Another empty table may be a list or a map: it prints {}.
+-- An empty list, printed as []. Any other empty table may be a list or a map, and is printed as {}.
 local NONE = {}
 
--- A value as JSON, the names in a map in order. Of a payload, an empty list prints {}, and null fields vanish.
+-- A value as JSON, with the names in a map sorted. In a payload, an empty list is printed as {}, and null fields are
+-- omitted.
 local function json(value, depth)
   local kind = type(value)
   if kind == 'string' then return quoted(value) end
@@ -71,15 +72,16 @@ local function json(value, depth)
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
--- An object whose fields stay in their order; `fields` is a list {name, value, name, value ...} of `count` fields. A
--- value that is nil prints null.
+-- A JSON object with its fields in the given order; `fields` is a list {name, value, name, value ...} of `count`
+-- fields. A value that is nil is printed as null.
 local function object(count, fields)
   local parts = {}
   for i = 1, count do parts[i] = quoted(fields[2 * i - 1]) .. ':' .. json(fields[2 * i]) end
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
--- What is shown instead of a payload that cannot be. Lua puts its own file and line before the text of an error.
+-- What is shown in place of a payload that cannot be decoded or printed. `why` is a Lua error, whose file and line are
+-- removed.
 local function undecodable(why)
   return {undecodable = (string.gsub(tostring(why), '^user_function:%d+: ', ''))}
 end

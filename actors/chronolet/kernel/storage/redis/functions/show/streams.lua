@@ -10,7 +10,7 @@ local function check_type(key, want)
   return found ~= 'none'
 end
 
--- What XINFO STREAM says, by name; nothing if the stream does not exist.
+-- The fields of XINFO STREAM by name; none if the stream does not exist.
 local function info_of(key)
   local found = {}
   if redis.call('EXISTS', key) == 0 then return found end
@@ -26,7 +26,8 @@ local function fields_of(entry)
   return found
 end
 
--- An entry as a line, with `more`, a list {name, value ...}, after its fields. A name that occurs twice gets a `_`.
+-- An entry as a line, with `more`, a list {name, value ...}, after its fields. A field whose name is already used gets
+-- a `_` after its name.
 local function line_of(entry, more)
   local line, used = {'position', entry[1], 'time', time_of(entry[1])}, {position = true, time = true}
   local flat, count = entry[2], 2
@@ -39,7 +40,7 @@ local function line_of(entry, more)
     if name == 'data' then
       local data = unpacked(value)
       line[2 * count] = data
-      -- Positions may be ahead of the clock: such an entry has its time in its data (docs/adr/0042).
+      -- An entry whose position is ahead of the clock has its time in its data (docs/adr/0042).
       if type(data) == 'table' and type(data._time) == 'number' then line[4] = time_text(data._time) end
     end
   end
@@ -55,8 +56,9 @@ local function line_of(entry, more)
   return object(count, line)
 end
 
--- Calls `each` with the entries from `from` to `to`, in this order, or backward. Ends when `each` returns false, which
--- leaves that entry unread, or after `most` entries. Returns the cursor, whether it was ended, and how many were read.
+-- Calls `each` with the entries from `o.FROM` to `o.TO`, oldest first, or newest first if `backward`. Ends early when
+-- `each` returns false, which leaves that entry unread, or after `most` entries. Returns the cursor, whether it ended
+-- early, and the number of entries read.
 local function scan(key, o, backward, most, each)
   local cursor, read = backward and (o.TO or '+') or (o.FROM or '-'), 0
   while read < most do

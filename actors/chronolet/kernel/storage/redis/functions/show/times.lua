@@ -1,11 +1,12 @@
 -- Times in UTC as text, and positions. Next: arguments.lua.
 
--- The days from 1970-01-01 to the first of March of a year. Years begin in March, so that the leap day is their last.
+-- The days from 1970-01-01 to the first of March of a year. Years are counted from March, so that a leap day is the
+-- last day of its year.
 local function days_to_march(year)
   return 365 * year + math.floor(year / 4) - math.floor(year / 100) + math.floor(year / 400) - 719468
 end
 
--- '2026-11-27T13:31:07.123Z' of milliseconds; nil for what is no time of this millennium or before.
+-- Milliseconds since 1970 as '2026-11-27T13:31:07.123Z'; nil for nil and for a time after the year 2999.
 local function time_text(milliseconds)
   if not milliseconds or milliseconds >= 32503680000000 then return nil end
   local days = math.floor(milliseconds / 86400000)
@@ -38,11 +39,11 @@ local function milliseconds_of(text)
   local found = days * 86400000 + hour * 3600000 + minute * 60000 + second * 1000
     + math.floor(1000 * tonumber('0' .. (fraction == '' and '.0' or fraction)))
   local right = month >= 1 and month <= 12 and tonumber(hour) < 24 and tonumber(minute) < 60 and tonumber(second) < 60
-  -- A day that the month does not have becomes another date.
+  -- A day that the month does not have yields another date, which differs from the text.
   return right and string.sub(time_text(found) or '', 1, 10) == string.sub(text, 1, 10) and found or nil
 end
 
--- '<ms>-<n>' as two numbers; nil for what is no position or too large to be counted on.
+-- '<ms>-<n>' as two numbers; nil if it is malformed or has more than 15 digits in a part.
 local function parse(id)
   local ms, n = string.match(id or '', '^(%d+)-(%d+)$')
   if not ms or #ms > 15 or #n > 15 then return nil end
