@@ -26,8 +26,8 @@ end
 -- ARGV  process info ttl_milliseconds number answered
 --       answered: the number of the process's last renewal that got a reply, 0 for a process that begins
 -- OK known token*       The process's entry in meta is now at least `number`, and the informational key lasts for
---                       another time-to-live. A process that begins always sets the entry, because an earlier one may be that
---                       of a former process of the same name.
+--                       another time-to-live. A process that begins always sets the entry, because an earlier one may
+--                       be that of a former process of the same name.
 --                       known: 0 if the entry was below `answered`, because a takeover has removed it or the server has
 --                       lost renewals; only a hint if a call since then got no reply
 --                       token: the current token of each shard; empty if the shard has no owner, or if its key is of
