@@ -90,7 +90,7 @@ class DockerRuntime:
             # Docker replies with 400 if the command does not exist or may not be executed. It replies with 500 if
             # containerd knows the container already, from a start during which dockerd was killed.
             kind = "failed" if refusal.kind == "invalid" else refusal.kind
-            raise Refusal("conflict" if _KNOWN_ALREADY.search(str(refusal)) else kind, str(refusal)) from refusal
+            raise Refusal("interrupted" if _KNOWN_ALREADY.search(str(refusal)) else kind, str(refusal)) from refusal
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         path = f"/containers/{quoted(container_id_or_name)}/json"

@@ -247,11 +247,16 @@ class EngineIdentity(Plain, frozen=True, kw_only=True):
     root: str
 
 
-RefusalKind = Literal["not_found", "conflict", "invalid", "no_space", "unavailable", "denied", "failed", "timeout"]
+RefusalKind = Literal[
+    "not_found", "conflict", "invalid", "no_space", "unavailable", "denied", "failed", "interrupted", "timeout"
+]
 
 
 class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by every caller
-    """The runtime refused a call. `unavailable` and `timeout` may be temporary. The message is the runtime's own."""
+    """The runtime refused a call. `unavailable` and `timeout` may be temporary. `interrupted`: the runtime was killed
+    during an earlier start of the container, and can neither start it again nor end its process. The message is the
+    runtime's own.
+    """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
         super().__init__(message)

@@ -77,7 +77,7 @@ def start_once(
     except Refusal as refusal:
         with _unknown_unless_seen():
             after = runtime.inspect(created.id)
-        if refusal.kind == "conflict" and after is not None and after.state == "created":
+        if refusal.kind == "interrupted" and after is not None and after.state == "created":
             raise _removed(runtime, created.id) from refusal
         if after is None or after.state not in ("running", "exited"):
             raise
