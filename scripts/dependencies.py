@@ -21,6 +21,8 @@ REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
 USES = {
     "runtime": "runtime",
     "embedded": "extra `embedded`",
+    "otel": "extra `otel`",
+    "s3": "extra `s3`",
     "build": "build",
     "dev": "development",
     "docs": "extra `docs`",

@@ -34,7 +34,7 @@ WHOLE = ("tests/adapters", "tests/cli", "tests/contracts", "tests/node")
 """Each of these folders, with all folders below it, is one unit, because each unit takes two seconds to start."""
 BY_FILE = ("tests/attacks", "tests/e2e")
 """In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
-BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
+BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix", "tests/e2e/monitoring")
 """Exceptions below the folders in BY_FILE: each of these folders is one unit."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
@@ -44,12 +44,14 @@ LONGEST_FIRST = (
     "tests/integration/effects/pod",
     "tests/kernel/kill",
     "tests/setup",
+    "tests/deploy",
     "tests/e2e/pods/test_churn.py",
     "tests/adapters",
     "tests/cli",
     "tests/integration/effects",
     "tests/e2e/recovery/test_lost_log.py",
     "tests/integration/effects/cgroups",
+    "tests/e2e/monitoring",
     "tests/contracts",
     "tests/integration/process",
     "tests/e2e/images/test_slow_images.py",

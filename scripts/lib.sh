@@ -60,7 +60,7 @@ wait_for() {
 
 # ---- Debian packages -------------------------------------------------------------------------------------------------
 
-# install_packages NAME...: installs from Debian or Ubuntu, without starting a system-wide redis or registry.
+# install_packages NAME...: installs from Debian or Ubuntu, without starting a system-wide redis, registry or Prometheus.
 install_packages() {
     command -v apt-get >/dev/null || die "please install: $* (these are Debian's names; this machine has no apt-get)"
     can_be_root || die "please install as root: apt-get install $*"
@@ -73,8 +73,8 @@ install_packages() {
     ((status == 0)) || die "could not install $*"
 }
 
-# The agent starts a redis-server and the tests start a registry, so the services that the packages would start are
-# useless and stay off: Debian runs /usr/sbin/policy-rc.d to decide whether to start a service.
+# The agent starts a redis-server, and the tests start a registry and a Prometheus, so the services that the packages would
+# start are useless and stay off: Debian runs /usr/sbin/policy-rc.d to decide whether to start a service.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_IS_OURS=
 
@@ -82,7 +82,8 @@ hold_back_redis() {
     [[ ! -e $POLICY ]] || return 0
     # The name is redis-server or, if systemd passes it, redis-server.service.
     # shellcheck disable=SC2016 # $1 belongs to the script that is written
-    printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
+    printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*|prometheus*) exit 101 ;; esac\n' |
+        as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
     POLICY_IS_OURS=yes
     trap 'as_root rm -f "$POLICY"' EXIT
@@ -94,7 +95,7 @@ release_redis() {
     POLICY_IS_OURS=
     trap - EXIT
     local server
-    for server in redis-server docker-registry; do
+    for server in redis-server docker-registry prometheus; do
         [[ " $* " != *" $server "* ]] || quietly as_root update-rc.d "$server" disable || true
     done
 }
@@ -158,6 +159,49 @@ ensure_venv() {
 wanted_by() {
     echo "$ROOT $(cat "$ROOT/pyproject.toml" "${@/#/$ROOT/requirements/}" | sha256sum)"
 }
+
+# ---- what is built from a source tree ----------------------------------------------------------------------------------
+
+# build_options ARGUMENT...: parses [--tree FOLDER] [--out FOLDER] into `tree` and `out`, and fixes the time of all files
+# that are built, so that two builds of one commit are equal. The calling script defines `usage`.
+# shellcheck disable=SC2034 # the calling script uses them
+build_options() {
+    tree=$ROOT
+    out=$ROOT/build/dist
+    while (($#)); do
+        case $1 in
+            -h | --help)
+                usage
+                exit
+                ;;
+            --tree) tree=$(cd "${2:?--tree needs a folder}" && pwd) ;;
+            --out) out=${2:?--out needs a folder} ;;
+            *) die "unknown option $1; see --help" ;;
+        esac
+        shift 2
+    done
+    # Outside a repository, the changelog is as old as the release.
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$tree" log -1 --format=%ct 2>/dev/null || stat -c %Y "$tree/CHANGELOG.md")}
+    export SOURCE_DATE_EPOCH
+}
+
+# build_wheel PYTHON VENV TREE OUT: builds a wheel in a new venv that has the locked build backend; prints its path.
+build_wheel() {
+    local python=$1 venv=$2 tree=$3 out=$4 dist wheel
+    say "Wheel: building from $tree"
+    quietly "$python" -m venv "$venv"
+    quietly "$venv/bin/pip" install --disable-pip-version-check --no-deps --require-hashes \
+        --requirement "$ROOT/requirements/build.txt"
+    dist=$(mktemp -d "$venv/dist-XXXXXX")
+    quietly "$venv/bin/pip" wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$dist" "$tree"
+    wheel=$(basename "$dist"/*.whl)
+    mkdir -p "$out"
+    mv "$dist/$wheel" "$out"
+    echo "$out/$wheel"
+}
+
+# project_version FOLDER: prints the version of a source tree. pyproject.toml is the only place that states it.
+project_version() { sed -nE 's/^version = "([^"]+)"$/\1/p' "$1/pyproject.toml" | head -n 1; }
 
 # ---- Redis -----------------------------------------------------------------------------------------------------------
 

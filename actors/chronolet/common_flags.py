@@ -43,9 +43,16 @@ ROOT_DIR = Flag(
     "state folder [default: /var/lib/chronolet as root, else ~/.local/state/chronolet]",
     "FOLDER",
 )
+ARCHIVE = Flag(
+    "archive",
+    "--archive",
+    "CHRONOLET_ARCHIVE",
+    "folder or bucket (s3://BUCKET/PREFIX) for the archived part of the log [default: archive in --root-dir]",
+    "PLACE",
+)
 NODE = Flag(
     "node", "--hostname-override", "CHRONOLET_HOSTNAME_OVERRIDE", "the node's name [default: the hostname]", "NAME"
 )
 
-EVERYWHERE = (REDIS, REDIS_PASSWORD_FILE, ROOT_DIR, NODE)
+EVERYWHERE = (REDIS, REDIS_PASSWORD_FILE, ROOT_DIR, ARCHIVE, NODE)
 """The flags, in the order in which `--help` lists them."""

@@ -13,11 +13,53 @@ from chronolet_schemas.registry import registered
 
 @registered
 class LogStarted(Event, frozen=True, kw_only=True):
-    """The log's first event: the run, which names the archive folder, and the permanent shard count of each kind."""
+    """The log's first event: the run, which names the archive folder, and the shard count with which each kind begins.
+
+    `KindResharded` changes a count, `KindAdded` adds a kind.
+    """
 
     run: str
     node: str
     shards: dict[str, int]
+
+
+@registered
+class SiteRecorded(Event, frozen=True, kw_only=True):
+    """The node lives on this machine and this engine: only there may actors touch it.
+
+    Written once by the first process that hosts `pleg`, and again by each `chronolet node move`; then `former_...` name
+    the site that was given up (empty in the first record). The engine is identified by its id (empty if it has none)
+    and its root folder, because two engines of one machine may report the same id.
+    """
+
+    node: str
+    machine_id: str
+    engine_id: str
+    engine_root: str
+    former_machine_id: str = ""
+    former_engine_id: str = ""
+    former_engine_root: str = ""
+
+
+@registered
+class KindResharded(Event, frozen=True, kw_only=True):
+    """A kind has another number of shards from here on. Its entities keep their states: only their owners change."""
+
+    kind: str
+    before: int
+    after: int
+    cursors: list[str]
+    """For each former shard, the position up to which it had decided the log."""
+    moved_commands: int
+    """Number of waiting commands that were moved to the mailboxes of the new shards."""
+
+
+@registered
+class KindAdded(Event, frozen=True, kw_only=True):
+    """The log has a kind that its first event does not name. The kind's shards begin with the log's first entry."""
+
+    kind: str
+    shards: int
 
 
 @registered
@@ -89,6 +131,13 @@ class ShardTakenOver(Event, frozen=True, kw_only=True):
     former_owner: str
     owner: str
     proof: Literal["released", "lease", "lock"]
+
+
+@registered
+class ShardReleased(Event, frozen=True, kw_only=True):
+    """The shard's owner hands it over: this is its last step. `to`: the process that will take the shard."""
+
+    to: str
 
 
 @registered

@@ -1,4 +1,5 @@
-"""The names of all Redis keys of one node; they are defined only here.
+"""The names of all Redis keys of one node; they are defined only here. `chronolet_actors_1`, a function on the server,
+has a copy of some.
 
 All keys of a node share one hash tag, so that a single Redis Function may access them and a Redis Cluster keeps them
 together.
@@ -74,6 +75,11 @@ class Keys(Struct, frozen=True):
     def kube_events(self) -> str:
         return f"{self.prefix}:kube_events"
 
+    @property
+    def refusals(self) -> str:
+        """The key of the hash in which processes publish which kinds they may not host, and why. It only informs."""
+        return f"{self.prefix}:refusals"
+
     def mailbox(self, shard: Shard) -> str:
         return f"{self.prefix}:mailbox:{shard}"
 
@@ -88,6 +94,10 @@ class Keys(Struct, frozen=True):
 
     def snapshot(self, shard: Shard) -> str:
         return f"{self.prefix}:snapshot:{shard}"
+
+    def handover(self, shard: Shard) -> str:
+        """The key of the notes that the last owner of a moved shard left for the next one; it expires."""
+        return f"{self.prefix}:handover:{shard}"
 
     def alive(self, process: str) -> str:
         return f"{self.prefix}:alive:{process}"

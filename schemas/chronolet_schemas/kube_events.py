@@ -42,6 +42,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the Event object."""
     first: int
     """First occurrence, in milliseconds."""
+    last: int = 0
+    """Last occurrence, in milliseconds; 0 if it is the time of the position `at`."""
     count: int = 1
     object_kind: str
     namespace: str = ""

@@ -19,6 +19,11 @@ A shard's hash stores the highest number of any process that wrote to it; a proc
 the shard.
 """
 
+RESHARDED = 2
+"""The number stored in the hashes of a kind's shards when their count changes: releases below it would fold and route
+by the count of the log's first event (docs/adr/0043).
+"""
+
 KINDS = frozenset(
     (
         "container_gc",

@@ -26,7 +26,7 @@ BREAKS = {
         "reaches no worker",
     ),
     "an actor imports another": ("pod/decider.py", "from chronolet.pleg import state as other", "one way"),
-    "the kernel imports an adapter": ("kernel/hosting/host.py", "from chronolet import adapters", "one way"),
+    "the kernel imports an adapter": ("kernel/host/host.py", "from chronolet import adapters", "one way"),
     "a decider reads the clock": ("pod/decider.py", "import time", "no clock"),
     "a decider makes an id": ("manifests/decider.py", "import uuid", "no clock"),
     "devices imports another actor": (

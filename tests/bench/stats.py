@@ -1,4 +1,4 @@
-"""The cost of sampling 250 pods and of each usage page, on cgroups that are plain files.
+"""The cost of sampling 250 pods, of each usage page, and of the page of states, on cgroups that are plain files.
 
 Input: options. Output: figures: CPU times of this process alone, and wall-clock times of pages. Plain files cost the
 kernel less than real cgroups, whose values it adds up when they are read; only the number of reads is comparable.
@@ -14,12 +14,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from chronolet.devices.state import State as Devices
+from chronolet.history.state import Moment
+from chronolet.node.http.api_node import Facts
 from chronolet.node.http.pages import usage_pages
 from chronolet.node.settings.table import Settings
+from chronolet.node.state_page.page import StatePage
+from chronolet.pleg.state import State as Pleg
+from chronolet.qos.state import State as Qos
+from chronolet_schemas.envelope import START
 from tests.bench.figures import Figure
+from tests.deciders.pod.life import running
 from tests.node.stats.nodes import Sampled, state
 
 PODS = 250
+USUAL_PODS = 110
+"""The kubelet's default for maxPods."""
 PERIOD_SECONDS = 10
 _ROUNDS = 12
 _CORE_PER_CENT = 100
@@ -39,7 +51,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
         show = usage_pages(Settings(node="n", root_dir=Path(folder)), node.sampler.latest)
         for path, goal in (("/stats/summary", 50), ("/metrics/resource", 50), ("/metrics/cadvisor", 250)):
             found += _page(node, path, lambda page=path: len(show[page]({}).body), goal, rounds)  # type: ignore[misc]
-    return found
+    return [*found, *_state_page(rounds)]
 
 
 class _Cost(NamedTuple):
@@ -85,4 +97,29 @@ def _page(node: Sampled, path: str, show: Callable[[], int], goal: float, rounds
     return [
         Figure(name=f"{path} of {PODS} pods", ours=cpu, unit="CPU ms", goal=goal, note=note),
         Figure(name=f"{path} of {PODS} pods", ours=wall, unit="ms", goal=goal * 2),
+    ]
+
+
+def _state_page(rounds: int) -> list[Figure]:
+    """Measure /metrics/state: all pods are new, then none has changed since the last scrape."""
+    about = Facts(Qos(), Pleg(), Devices(), alive=True, listed_by=True, now=0)
+    state = running().state
+    states = {f"default/{n}": replace(state, pod=f"default/{n}", uid=f"u{n}") for n in range(USUAL_PODS)}
+    moment = Moment(START, {"pod": states})
+    first, again = [], []
+    for _ in range(rounds):
+        page = StatePage("n")
+        for costs in (first, again):
+            cpu = time.process_time()
+            size = len(page.of(moment, about))
+            costs.append((time.process_time() - cpu) * _MILLISECONDS)
+    return [
+        Figure(
+            name=f"/metrics/state, {USUAL_PODS} {what} pods",
+            ours=statistics.median(costs),
+            unit="CPU ms",
+            goal=50,
+            note=f"{size / 1024:.0f} KiB",
+        )
+        for what, costs in (("new", first), ("unchanged", again))
     ]

@@ -90,7 +90,16 @@ def test_without_arguments_the_commands_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "gc plan", "gc run", *(name for name in COMMANDS if name not in ("completion", "gc"))]
+    "command",
+    [
+        "",
+        "archive verify",
+        "archive repair",
+        "gc plan",
+        "gc run",
+        "node move",
+        *(name for name in COMMANDS if name not in ("archive", "completion", "gc", "node")),
+    ],
 )
 def test_help_is_not_an_error(command: str) -> None:
     result = run(Services(), *command.split(), "--help")

@@ -17,6 +17,8 @@ from tests.docs.test_links import BASES, HISTORICAL, PACKAGES, name_of
 ACTORS, SCHEMAS = PACKAGES
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?!py\b|lua\b|json\b)\w+)+")
 """Matches a dotted name that is not a file name."""
+UNIT = "chronolet.service"
+"""The unit of systemd, which looks like a dotted name."""
 MESSAGES = ("signals", "wanted")
 FOLDERS = ("actors", "schemas", "scripts", "tests")
 
@@ -59,7 +61,7 @@ def named(text: str, actor: str = "") -> Iterator[str]:
     """Yield the project's dotted names in the code spans of a text; they may be relative to the actor's folder."""
     first = OURS | (parts_of(actor) if actor else frozenset())
     for span in re.findall(r"`([^`\n]+)`", text):
-        if DOTTED.fullmatch(span) and span.partition(".")[0] in first:
+        if DOTTED.fullmatch(span) and span.partition(".")[0] in first and span != UNIT:
             yield span
 
 

@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet_schemas import kernel
 from tests.e2e.fault_injection.agent_farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
 from tests.support.machine.frozen import stopped
+from tests.support.scratch import wait_until
 
 CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 LARGE_CAPACITY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
@@ -71,11 +74,38 @@ class AgentProcess:
         """Start another process of the node, which hosts `actors` and has a separate state folder, as if on another
         machine. `close` kills it if it is still running.
         """
-        command = [*CHRONOLET, "run", "--actors", actors, "--port", "0", "--root-dir", str(self.root / name)]
+        command = [*CHRONOLET, "run", "--actors", actors, "--process-name", name, "--port", "0"]
+        command += ["--root-dir", str(self.root / name)]
         with (self.root / f"{name}.log").open("ab") as log:
             other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
         self._others.append(other)
         return other
+
+    def start_named(self, name: str) -> subprocess.Popen[bytes]:
+        """Start another process of the node on the same machine, with a name of its own, which can host everything.
+        `close` kills it if it is still running.
+        """
+        command = [*CHRONOLET, "run", "--process-name", name, "--pod-manifest-path", str(self.folder), "--port", "0"]
+        with (self.root / f"{name}.log").open("ab") as log:
+            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+        self._others.append(other)
+        return other
+
+    def put_on_standby(self, name: str, instead_of: str = "") -> None:
+        """Drain a process of the node: it takes over only what no other process can host. `instead_of`: a process that
+        is no longer drained.
+        """
+        with closing(RedisStore(self.url, self.name)) as store:
+            wait_until(lambda: name in store.survey(()).members, f"{name} to join the node")
+            store.drain(name, drains=True)
+            store.drain(instead_of, drains=False)
+
+    def stands_by(self, name: str, owner: str) -> bool:
+        """Whether a process that was put on standby has given back to `owner` what it got before."""
+        self.journal.read()
+        moved = [one.to for one in self.journal.events(kernel.ShardReleased)]
+        begun = sum(self.log_of_other(one).count("handing over shard") for one in (name, owner))
+        return "standing by" in self.log_of_other(name) and begun == len(moved) == 2 * moved.count(owner)
 
     def log_of_other(self, name: str) -> str:
         """Return the log of a process that `start_other` started."""

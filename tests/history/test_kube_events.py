@@ -29,7 +29,7 @@ def changed(**fields: str) -> Recorded:
 
 
 def last_of(log: list[Entry], uid: str = "") -> list[int]:
-    return [at.n for at, _ in recorded(log, about("Pod", "default", "web", uid))]
+    return [at.position.n for at, _ in recorded(log, about("Pod", "default", "web", uid))]
 
 
 def test_equal_events_are_merged_with_count_first_and_last() -> None:

@@ -30,11 +30,13 @@ _CALLS = (
         "check",
         "begin",
         "run",
+        "layout",
+        "reshard",
         "renew",
         "retire",
         "heads",
         "alive",
-        "up_milliseconds",
+        "renewals",
         "acquire",
         "unowned",
         "step",
@@ -43,6 +45,7 @@ _CALLS = (
         "read_mail",
     ),
     *("scan", "last", "wait", "send", "snapshot", "read_snapshots", "archived"),
+    *("join", "publish", "survey", "drain", "release", "handovers"),
 )
 
 
@@ -162,11 +165,11 @@ class Rig:
 
     def _knows(self, process: Process) -> bool:
         supervisor = process._supervisor._actor_weakref() if process._supervisor is not None else None
-        hosted = list(supervisor._hosted.items()) if supervisor is not None else []
+        hosted = list(supervisor._hosted.handles().items()) if supervisor is not None else []
         heads = self.store.heads([shard for shard, _ in hosted])
         return all(
             heads[shard].token != handle.ledger.token or heads[shard].version == handle.ledger.version
-            for shard, (handle, _) in hosted
+            for shard, handle in hosted
         )
 
     # -- a server that loses data -----------------------------------------------------------------------------------
@@ -182,7 +185,6 @@ class Rig:
         for line in self.lines:
             line.down = True
         self.forget(remembered)
-        self.server.up_since = self.server.clock()
         before = [line.calls.count("wait") for line in self.lines]
         scratch.wait_until(
             lambda: all(line.calls.count("wait") > count for line, count in zip(self.lines, before, strict=True)),

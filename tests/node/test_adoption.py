@@ -264,7 +264,7 @@ def test_specs_of_another_node_are_ignored(world: World) -> None:
 def test_a_log_with_decisions_gets_no_commands(world: World) -> None:
     world.keep("web", "u1")
     shard = Shard("manifests")
-    acquired = world.store.acquire(shard, "", "p", 1, proven_dead=False)
+    acquired = world.store.acquire(shard, "", "p", 1)
     assert isinstance(acquired, Acquired)
     cursors = {"log_cursor": START, "new_log_cursor": START, "mail_cursor": START, "new_mail_cursor": START}
     world.store.step(
@@ -297,7 +297,7 @@ LOST = kernel.LogLost(node="n", former_run="r", had="9-9", found="4-4", entries=
 def begun(world: World) -> World:
     """A world whose log is not new: `manifests` has already decided something."""
     shard = Shard("manifests")
-    taken = world.store.acquire(shard, "", "p", 1, proven_dead=False)
+    taken = world.store.acquire(shard, "", "p", 1)
     assert isinstance(taken, Acquired)
     world.store.step(Step(shard, taken.head.token, 0, "s", 1, START, START, START, START, ()))
     return world

@@ -130,6 +130,8 @@ def test_settings_for_sharing_the_node(tmp_path: Path) -> None:
         ({"redis": "redis://:pw@h"}, "--redis: found a password, but every user of this machine can read"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
         ({"redis_maxmemory": "63"}, "--redis-maxmemory: found '63', expected a whole number from 64 to 1048576"),
+        ({"process_name": "a/b"}, "--process-name: found 'a/b', expected at most 63 letters, digits, '-', '_' or"),
+        ({"process_name": "-a"}, "--process-name: found '-a', expected at most 63 letters"),
     ],
 )
 def test_an_error_names_the_flag_the_found_and_the_expected_value(flags: dict[str, str], message: str) -> None:

@@ -2,7 +2,8 @@
 #
 # Source it from bash, then call `machine_options STEPS "$@"` and `machine PACKAGE...`. The sourcing script defines
 # `usage`, and may define `prepare`, which is called with the system's folder before the disk is made. KERNEL: more
-# kernel parameters. SECONDS_TO_LIVE: the time limit of the emulator.
+# kernel parameters. SECONDS_TO_LIVE: the time limit of the emulator. BOOTS: how often it boots and runs the script; at the end of
+# each boot it loses power.
 # Input: the last commit of this repository, copied to /root/chronolet in the emulator; the settings with which this
 # machine reaches package archives (apt sources, pip's settings, certificates). Output: what the script in the emulator
 # prints; status 0 if it succeeds. Needs root, about 4 GB of disk space, and several minutes: the processor is emulated,
@@ -16,6 +17,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 SMALL=systemd-sysv,linux-image-cloud-amd64,initramfs-tools,udev,kmod,dbus,iproute2,procps,python3,ca-certificates,curl
 KERNEL=
 SECONDS_TO_LIVE=3600
+BOOTS=1
 work=
 
 # machine_options DEFAULT_STEPS ARGUMENT...: parses the arguments [--work FOLDER] [STEPS].
@@ -52,8 +54,11 @@ machine() {
     install_tools
     bootstrap "$@"
     make_disk
-    boot || die "the emulator ended with $?"
-    grep -q '^MACHINE-PASSED' "$work/console" || die "a step inside failed; see the console above"
+    local number
+    for ((number = 0; number < BOOTS; number++)); do
+        boot || die "the emulator ended with $?"
+        grep -q '^MACHINE-PASSED' "$work/console" || die "a step inside failed; see the console above"
+    done
     say "The machine passed"
 }
 

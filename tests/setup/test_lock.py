@@ -52,6 +52,7 @@ def named_pythons() -> list[str]:
         ("runtime", PROJECT["dependencies"]),
         ("dev", [*PROJECT["dependencies"], *EXTRAS["dev"]]),
         ("embedded", EXTRAS["embedded"]),
+        ("s3", EXTRAS["s3"]),
         ("docs", EXTRAS["docs"]),
         ("build", PYPROJECT["build-system"]["requires"]),
     ],
@@ -71,7 +72,15 @@ def test_dependencies_of_pyproject_are_locked_within_their_bounds(file: str, wan
 
 
 def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
-    assert [path.name for path in FILES] == ["build.txt", "dev.txt", "docs.txt", "embedded.txt", "runtime.txt"]
+    assert [path.name for path in FILES] == [
+        "build.txt",
+        "dev.txt",
+        "docs.txt",
+        "embedded.txt",
+        "otel.txt",
+        "runtime.txt",
+        "s3.txt",
+    ]
     for path in FILES:
         text = path.read_text()
         assert "://" not in text

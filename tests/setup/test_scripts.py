@@ -51,12 +51,13 @@ def bash(script: str, *, cwd: Path = ROOT, **environment: str) -> subprocess.Com
 
 
 def bash_files() -> list[Path]:
-    files = [path for name in ("scripts", ".ci", "tests/setup") for path in sorted((ROOT / name).iterdir())]
+    folders = ("scripts", ".ci", "tests/setup", "deploy/debian", "compose")
+    files = [path for name in folders for path in sorted((ROOT / name).iterdir())]
     return [path for path in files if path.is_file() and _is_bash(path)]
 
 
 def _is_bash(path: Path) -> bool:
-    return path.suffix == ".sh" or path.read_bytes().startswith(b"#!/usr/bin/env bash")
+    return path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
 
 
 def test_shellcheck_finds_nothing() -> None:
@@ -69,6 +70,9 @@ def test_shellcheck_finds_nothing() -> None:
         "lib.sh",
         "fresh_machine",
         "cgroup2_machine",
+        "package_machine",
+        "deb",
+        "wheel",
     }
     checked = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
@@ -76,7 +80,11 @@ def test_shellcheck_finds_nothing() -> None:
 
 @pytest.mark.parametrize(
     "script",
-    ["scripts/run", "scripts/test", "scripts/lock", "tests/setup/fresh_machine", "tests/setup/cgroup2_machine"],
+    [
+        *("scripts/run", "scripts/test", "scripts/lock", "scripts/wheel", "scripts/deb"),
+        *("tests/setup/fresh_machine", "tests/setup/cgroup2_machine", "tests/setup/package_machine"),
+        *("tests/setup/previous_release", "compose/build", "compose/certificates"),
+    ],
 )
 def test_help_sets_nothing_up(script: str) -> None:
     result = bash(f"{script} --help")
@@ -251,14 +259,15 @@ def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
         source {LIB}
         POLICY={policy}
         hold_back_redis
-        for service in redis-server redis-server.service docker-registry docker docker.service; do
+        for service in redis-server redis-server.service docker-registry prometheus docker docker.service; do
             status=0; $POLICY $service start || status=$?
             echo "$service $status"
         done
         release_redis
     """
     result = bash(steps)
-    expected = ["redis-server 101", "redis-server.service 101", "docker-registry 101", "docker 0", "docker.service 0"]
+    held_back = ["redis-server", "redis-server.service", "docker-registry", "prometheus"]
+    expected = [*(f"{name} 101" for name in held_back), "docker 0", "docker.service 0"]
     assert result.stdout.splitlines() == expected, result.stderr
     assert not policy.exists()
 

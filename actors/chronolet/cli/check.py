@@ -17,7 +17,7 @@ from chronolet.node.settings.settings import Settings
 
 
 @click.command(cls=Command)
-@with_settings("docker", "pod_manifest_path")
+@with_settings("docker", "machine_id_file", "pod_manifest_path")
 def command(settings: Settings) -> int:
     """Check Docker, Redis, permissions, cgroups and disk space."""
     services = services_of_command()

@@ -43,9 +43,18 @@ COMMANDS = {
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),
+    "archive": Listed("archive.command", "Verify or repair the archived part of the node's log."),
+    "node": Listed(
+        "site.command", "Move the node to this machine and Docker Engine, in place of those that were replaced."
+    ),
+    "drain": Listed("processes.drain", "Hand over all shards of a process to the other processes of the node."),
+    "undrain": Listed("processes.undrain", "Let a drained process take its share of the shards again."),
     "checkpoint": Listed(
         "history.checkpoint",
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",
+    ),
+    "shards": Listed(
+        "shards", "Show the shard counts of the node's log, or change them: `chronolet shards pod=8 prober=8`."
     ),
     "check": Listed("check", "Check Docker, Redis, permissions, cgroups and disk space."),
     "completion": Listed("completion.command", "Print the completion script for a shell."),

@@ -17,9 +17,11 @@ import click
 from chronolet.node.settings.values import SettingsError
 
 if TYPE_CHECKING:  # each command loads only what it uses
+    from chronolet.history.archives import NodeArchive
     from chronolet.history.entries import ArchiveReader
     from chronolet.history.state import ReadableKind
     from chronolet.kernel.kind import Kind
+    from chronolet.kernel.storage.redis.sites import RedisSites
     from chronolet.kernel.storage.store import Store
     from chronolet.node.settings.settings import Settings
     from chronolet.ports.kube_sinks import Kept
@@ -51,6 +53,16 @@ def redis_store(settings: Settings) -> Store:
         raise SettingsError(f"--redis: {error}") from error
 
 
+def redis_sites(settings: Settings) -> RedisSites:
+    """Return the record of the node's site in Redis. Raises SettingsError if the URL is invalid."""
+    from chronolet.kernel.storage.redis.sites import RedisSites  # noqa: PLC0415 - few commands need it
+
+    try:
+        return RedisSites(settings.redis_url, settings.node)
+    except ValueError as error:
+        raise SettingsError(f"--redis: {error}") from error
+
+
 def archive_files(settings: Settings, store: Store) -> ArchiveReader:
     """Return a reader of the archived part of the node's log."""
     return _Archive(settings, store)
@@ -65,9 +77,15 @@ class _Archive:
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         """See `ArchiveReader`."""
-        from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - see above
+        return node_archive(self._settings, self._store).entries(after, upto)
 
-        return NodeArchive(self._settings.root_dir, self._settings.node, self._store).entries(after, upto)
+
+def node_archive(settings: Settings, store: Store) -> NodeArchive:
+    """Return the archives of the node, for reading and repairing."""
+    from chronolet.adapters.archive.places import place  # noqa: PLC0415 - see _Archive
+    from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - see _Archive
+
+    return NodeArchive(place(settings.archive, settings.root_dir, "repair"), settings.node, store)
 
 
 def docker_runtime(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Runtime:
@@ -178,6 +196,7 @@ class Services(NamedTuple):
     """Factories for a command's dependencies."""
 
     store: Callable[[Settings], Store] = redis_store
+    sites: Callable[[Settings], RedisSites] = redis_sites
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files
     runtime: Callable[[Settings], Runtime] = docker_runtime
     images: Callable[[Settings], Images] = docker_images

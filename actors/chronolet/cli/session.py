@@ -21,6 +21,7 @@ from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachable
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
+from chronolet_schemas.keys import Shard, shards_of
 
 if TYPE_CHECKING:
     from chronolet.history.state import Moment
@@ -52,6 +53,12 @@ class Session:
             moment = state_at(self.store, self.archive, self.services.kinds(kinds), keys=keys)
         self.unreadable.update(moment.unreadable)
         return moment
+
+    def shards(self, *kinds: str) -> tuple[Shard, ...]:
+        """Return all shards of these kinds, in their order. A kind that the log does not have has its usual count."""
+        counts = self.store.layout().counts
+        usual = self.services.actors(kinds)
+        return tuple(shard for kind in usual for shard in shards_of(kind.name, counts.get(kind.name, kind.shards)))
 
     def entries(self, after: Position = START) -> Iterator[Entry]:
         """Yield the log's entries after this position, up to its current end."""

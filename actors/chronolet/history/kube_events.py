@@ -1,6 +1,6 @@
 """Reads KubeEvents as recorded in the log, before correlation.
 
-Input: log entries. Output: `Recorded` events with their positions. Next: the caller, which correlates them.
+Input: log entries. Output: `Recorded` events with their positions and times. Next: the caller, which correlates them.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from chronolet_schemas import codec, registry
-from chronolet_schemas.envelope import Entry, Event, Position
+from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.kube_events import Recorded
+from chronolet_schemas.times import Stamp, stamp_of
 
 RECORDED = registry.type_of(Recorded).partition("@")[0]
 
 
-def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterator[tuple[Position, Recorded]]:
-    """Yield the recorded KubeEvents for which `wanted` is true, with their positions, in log order."""
+def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterator[tuple[Stamp, Recorded]]:
+    """Yield the recorded KubeEvents for which `wanted` is true, with their positions and times, in log order."""
     for entry in log:
         if not entry.type.startswith(RECORDED):
             continue
@@ -24,7 +25,7 @@ def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterat
         except codec.Undecodable:
             continue  # written by a newer release; `log` shows it undecoded
         if isinstance(event, Recorded) and wanted(event):
-            yield entry.position, event
+            yield stamp_of(entry), event
 
 
 def about(object_kind: str, namespace: str, name: str, uid: str = "") -> Callable[[Recorded], bool]:

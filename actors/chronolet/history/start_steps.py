@@ -24,8 +24,9 @@ import msgspec
 from chronolet.history import step_events
 from chronolet.ports.spans import Span
 from chronolet_schemas import manifests, pod, prober, registry
-from chronolet_schemas.envelope import Entry, Event, Position
+from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.podspec import PodSpec
+from chronolet_schemas.times import Stamp
 
 GIVEN_UP = "given up: the pod is ending"
 _OF_ALL_PODS = {registry.type_of(one) for one in (pod.ImageReady, manifests.PodApplied, manifests.PodWithdrawn)}
@@ -85,22 +86,22 @@ def concerns_start(entry: Entry, name: str) -> bool:
     return entry.entity == f"pod/{name}" or entry.entity.startswith(f"prober/{name}/") or entry.type in _OF_ALL_PODS
 
 
-def last_start(name: str, events: Iterable[tuple[Position, str, Event]], spans: Sequence[Span]) -> Start | None:
+def last_start(name: str, events: Iterable[tuple[Stamp, str, Event]], spans: Sequence[Span]) -> Start | None:
     """Return the last start of the pod `name` (namespace/name); None if there is none.
 
-    `events`: each with its position and entity, including those of other pods, because their pulls may delay this pod.
+    `events`: each with its position, time and entity; they include other pods' events, whose pulls may delay this pod.
     """
     reading = _Reading(_by_cause(spans))
     own, probes = f"pod/{name}", f"prober/{name}/"
-    for position, entity, event in events:
+    for stamp, entity, event in events:
         if entity == own:
-            reading.take(position, event)
+            reading.take(stamp, event)
         elif isinstance(event, prober.ProbeDelayed) and entity.startswith(probes):
             reading.delays.append(event)
         elif isinstance(event, manifests.PodApplied | manifests.PodWithdrawn) and event.pod == name:
-            reading.want(position, event)
+            reading.want(stamp.milliseconds, event)
         if isinstance(event, pod.ImageReady) and event.pulled:
-            reading.pulls.append((position.milliseconds, event))
+            reading.pulls.append((stamp.milliseconds, event))
     return reading.start() if reading.uid else None
 
 
@@ -139,22 +140,21 @@ class _Reading:
             delays=tuple(one for one in self.delays if one.uid == self.uid),
         )
 
-    def want(self, position: Position, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
+    def want(self, at: int, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
         """Process a source's request for the pod, or its withdrawal, which matters only before the pod is accepted."""
-        at = position.milliseconds
         if isinstance(event, manifests.PodApplied):
             if not self.uid or self._gone_at:
                 self._begin(event.uid, at, event.manifest.spec)
         elif event.uid == self.uid and not self._accepted:
             self._ending_at = self._gone_at = at
 
-    def take(self, position: Position, event: Event) -> None:
+    def take(self, stamp: Stamp, event: Event) -> None:
         """Process one event of the pod."""
-        at = position.milliseconds
+        at = stamp.milliseconds
         self._live(event, at)
         self._restart(event, at)
         self._outcome(event, at)
-        self._begin_step(event, position)
+        self._begin_step(event, stamp)
 
     def _begin(self, uid: str, at: int, spec: PodSpec | None = None) -> None:
         self.uid, self._since, self._adopted, self._accepted = uid, at, spec is None, False
@@ -280,7 +280,7 @@ class _Reading:
         ]
         return f" behind the pull of {max(before)[1]}" if event.waited_milliseconds and before else ""
 
-    def _begin_step(self, event: Event, position: Position) -> None:
+    def _begin_step(self, event: Event, stamp: Stamp) -> None:
         begun = step_events.begun(event, self._inits)
         if begun is None or self._ending_at:
             return
@@ -289,5 +289,5 @@ class _Reading:
         note = begun.note
         if isinstance(event, pod.RestartScheduled | pod.ImageBackOffBegan):
             note = self._ends.get(event.container, "")
-        spans = self._spans.get(str(position), ())
-        self._open[begun.key] = Step(name=begun.text, began=position.milliseconds, note=note, spans=spans)
+        spans = self._spans.get(str(stamp.position), ())
+        self._open[begun.key] = Step(name=begun.text, began=stamp.milliseconds, note=note, spans=spans)

@@ -17,8 +17,9 @@ from chronolet.history.late_probes import LATE_MILLISECONDS, latest
 from chronolet.history.start_culprit import culprit, whole_milliseconds
 from chronolet.history.start_steps import Start, Step, last_start
 from chronolet.ports.spans import Span
-from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.envelope import Event
 from chronolet_schemas.prober import RawResult
+from chronolet_schemas.times import Stamp
 
 UNHOSTED = "no agent of the node runs pods now: start it with `chronolet run`"
 
@@ -43,7 +44,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
 def trace(
     name: str,
-    events: Iterable[tuple[Position, str, Event]],
+    events: Iterable[tuple[Stamp, str, Event]],
     spans: Sequence[Span],
     results: Iterable[RawResult],
     now: int,

@@ -1,8 +1,8 @@
 """Reads the states of actors at a position of the log. The reader's process folds them, without involving any actor.
 
-Input: a store, an archive, kinds, a position. Output: `Moment`. A snapshot is used if it has the kind's format and is
-not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods, which uses
-`Latest` because it is requested repeatedly.
+Input: a store, an archive, kinds, a position. Output: `Moment`. A snapshot is used if it has the format of the kind and
+of its current number of shards, and is not newer than the position; otherwise the history is folded from its beginning.
+Next: `cli`; the page /pods, which uses `Latest` because it is requested repeatedly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.kernel.folding import Evolution, folded
-from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.step.snapshots import decode_states, snapshot_format
 from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
@@ -79,20 +79,24 @@ class Moment(Struct, frozen=True):
 class _KindStates:
     """Folds the states of one kind. `keys`: fold only these entities."""
 
-    def __init__(self, kind: ReadableKind, keys: Collection[str] | None = None) -> None:
+    def __init__(self, kind: ReadableKind, shards: int, keys: Collection[str] | None = None) -> None:
+        """`shards`: the kind's current number of shards. It matters only for the snapshots: if it changes while they
+        are read, they have another format.
+        """
         self.kind = kind
         self.keys = keys
+        self._count = shards
         self.states: dict[str, Any] = dict.fromkeys(kind.at_start, kind.decider.initial)
-        shards = shards_of(kind.name, kind.shards) if keys is None else map(self._shard, keys)
-        self.begins: dict[Shard, Position] = dict.fromkeys(shards, START)
+        found = shards_of(kind.name, shards) if keys is None else map(self._shard, keys)
+        self.begins: dict[Shard, Position] = dict.fromkeys(found, START)
 
     def _shard(self, key: str) -> Shard:
-        return shard_for(self.kind.name, self.kind.shards, key)
+        return shard_for(self.kind.name, self._count, key)
 
     def restore(self, store: Store, latest: Position | None) -> None:
         """Start each shard from its snapshot if the snapshot is usable."""
         for shard, snapshot in store.read_snapshots(list(self.begins)).items():
-            if snapshot.format != self.kind.format or (latest and snapshot.position > latest):
+            if snapshot.format != snapshot_format(self.kind, self._count) or (latest and snapshot.position > latest):
                 continue
             try:
                 images = decode_states(self.kind.state, snapshot.state, self.keys)
@@ -152,7 +156,11 @@ class Folding:
         self, store: Store, kinds: Sequence[ReadableKind], latest: Position | None = None, keys: Keys | None = None
     ) -> None:
         """Start from the usable snapshots, none of them newer than `latest`."""
-        self._folds = {kind.name: _KindStates(kind, (keys or {}).get(kind.name)) for kind in kinds}
+        counts = store.layout().counts
+        self._folds = {
+            kind.name: _KindStates(kind, counts.get(kind.name, kind.shards), (keys or {}).get(kind.name))
+            for kind in kinds
+        }
         for fold in self._folds.values():
             fold.restore(store, latest)
         self.at = min((begin for fold in self._folds.values() for begin in fold.begins.values()), default=START)

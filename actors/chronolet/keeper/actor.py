@@ -35,5 +35,11 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         }
         if keeping
         else {},
-        standing={wanted.MeasureLog: Job(keeping.measure), wanted.GuardDisk: Job(keeping.guard)} if keeping else {},
+        standing={
+            wanted.MeasureLog: Job(keeping.measure),
+            wanted.GuardDisk: Job(keeping.guard),
+            wanted.ReportProblem: Job(keeping.problem.report),
+        }
+        if keeping
+        else {},
     )

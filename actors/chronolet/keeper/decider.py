@@ -1,9 +1,12 @@
 """The keeper's decisions: archive the log, trim entries that an older archive file contains, retry a failed job later.
 
 Input: measurements and results of `effects`, `kernel.LogLost`. Output: keeper events, kernel events about the disk
-reserve, a KubeEvent about a lost log. Next: `effects`, through `outstanding`.
+reserve, KubeEvents about a lost log and about the archive. Next: `effects`, through `outstanding`.
 
-    idle -> archiving -> idle -> trimming -> idle          (failed job: idle, next job not before `retry_at`)
+    idle -> archiving -> idle -> trimming -> idle
+
+A job that fails leads back to idle. The next one of its sort waits until `retry_at` or `trim_retry_at`; those of the
+other sort do not wait for it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from chronolet.keeper import signals, wanted
+from chronolet.keeper import problems, signals, wanted
 from chronolet.keeper.policy import Policy, trim_limit
 from chronolet.keeper.state import State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
@@ -28,7 +31,11 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
     """See `Decider.decide`."""
     match message:
         case signals.LogMeasured():
-            return (*_shards(policy, state, message, now), *_job(policy, state, message, now))
+            return (
+                *_shards(policy, state, message, now),
+                *problems.compared(policy.node, state, message.incomplete),
+                *_job(policy, state, message, now),
+            )
         case signals.ReserveReleased() if not state.ballast_gone:
             return (kernel.BallastGivenUp(freed_bytes=message.freed_bytes, error=message.error),)
         case signals.ReserveRestored() if state.ballast_gone:
@@ -54,12 +61,14 @@ def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: in
 
 
 def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    if _intent(state) or now < state.retry_at:
+    if _intent(state):
         return ()
     # Trim before archiving: a busy node always has more to archive, whereas trimming stops at the last file but one.
     upto = _trim_end(state, measured)
-    if upto.n - _position(state.trimmed).n >= policy.trim_entries:
+    if now >= state.trim_retry_at and upto.n - _position(state.trimmed).n >= policy.trim_entries:
         return (keeper.TrimRequested(upto=str(upto)),)
+    if now < state.retry_at:
+        return ()
     # The measurement may predate the last archive file.
     archived = max(Position.parse(measured.archived), _position(state.archived))
     last = Position.parse(measured.last)
@@ -100,14 +109,18 @@ def _job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequen
                 size_bytes=result.size_bytes,
                 sha256=result.sha256,
             )
-            return (written,)
+            return (written, *problems.archiving_resumed(policy.node, state))
         case signals.TrimDone():
-            return (keeper.LogTrimmed(upto=result.upto, removed=result.removed),)
+            trimmed = keeper.LogTrimmed(upto=result.upto, removed=result.removed)
+            return (trimmed, *problems.trimming_resumed(policy.node, state))
         case signals.JobRefused() | EffectFailed():
-            retry_at = policy.retry_at(state.failures + 1, now)
             if state.trimming:
-                return (keeper.TrimFailed(error=result.error, retry_at=retry_at),)
-            return (keeper.ArchiveFailed(error=result.error, retry_at=retry_at),)
+                retry_at = policy.retry_at(state.trim_failures + 1, now)
+                failed: Event = keeper.TrimFailed(error=result.error, retry_at=retry_at)
+            else:
+                retry_at = policy.retry_at(state.failures + 1, now)
+                failed = keeper.ArchiveFailed(error=result.error, retry_at=retry_at)
+            return (failed, *problems.failed(policy.node, state, result.error))
         case _:
             assert_never(result)
 
@@ -118,13 +131,22 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
         case keeper.ArchiveRequested():
             return replace(state, jobs=state.jobs + 1, archiving_after=event.after, archiving_upto=event.upto)
         case keeper.ArchiveWritten():
-            return replace(_idle(state), archived=event.last, goal=state.archived)
+            idle = _idle(state, failures=0, retry_at=0, archive_error="")
+            return replace(idle, archived=event.last, goal=state.archived)
+        case keeper.ArchiveFailed():
+            return _idle(state, failures=state.failures + 1, retry_at=event.retry_at, archive_error=event.error)
         case keeper.TrimRequested():
             return replace(state, jobs=state.jobs + 1, trimming=event.upto)
         case keeper.LogTrimmed():
-            return replace(_idle(state), trimmed=state.trimming)
-        case keeper.ArchiveFailed() | keeper.TrimFailed():
-            return replace(_idle(state), failures=state.failures + 1, retry_at=event.retry_at)
+            return _idle(state, trimmed=state.trimming, trim_failures=0, trim_retry_at=0, trim_error="")
+        case keeper.TrimFailed(error=error, retry_at=retry_at):
+            return _idle(state, trim_failures=state.trim_failures + 1, trim_retry_at=retry_at, trim_error=error)
+    return _other(state, event)
+
+
+def _other(state: State, event: Event) -> State:
+    """Fold an event that is not about a job."""
+    match event:
         case keeper.ShardLetGo():
             return replace(state, let_go=(*state.let_go, event.shard))
         case keeper.ShardHeldAgain():
@@ -133,19 +155,24 @@ def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table, one
             return replace(state, ballast_gone=True)
         case kernel.BallastRestored():
             return replace(state, ballast_gone=False)
+        case kube_events.Recorded():
+            return problems.recorded(state, event)
     return state
 
 
-def _idle(state: State) -> State:
-    return replace(state, archiving_after="", archiving_upto="", trimming="", failures=0, retry_at=0)
+def _idle(state: State, **changes: Any) -> State:
+    return replace(state, archiving_after="", archiving_upto="", trimming="", **changes)
 
 
 def outstanding(state: State) -> Sequence[Effect]:
     """See `Decider.outstanding`."""
     standing: tuple[Effect, ...] = (
-        wanted.MeasureLog(subject="measure", intent="measure"),
+        wanted.MeasureLog(subject="measure", intent="measure", reported=state.incomplete),
         wanted.GuardDisk(subject="disk", intent="disk"),
     )
+    if state.problem:
+        report = wanted.ReportProblem(subject="problem", intent=f"problem/{state.problem}", problem=state.problem)
+        standing = (*standing, report)
     if state.archiving_upto:
         after, upto = state.archiving_after, state.archiving_upto
         return (*standing, wanted.WriteArchive(subject="job", intent=_intent(state), after=after, upto=upto))

@@ -9,16 +9,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import structlog
 from msgspec import Struct
 
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import DiskReports
+from chronolet.keeper.workers.patrol import Patrol
+from chronolet.keeper.workers.problems import ArchiveProblem
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
-from chronolet_schemas.keys import Shard
+from chronolet_schemas.keys import Shard, shards_of
+from chronolet_schemas.times import time_of
 
 MEASURE_SECONDS = 60.0
 KEEPER = Shard("keeper")
@@ -33,20 +37,20 @@ class Keeping(Struct, frozen=True):
     store: Store
     archive: Callable[[], Archive]
     """Returns the archive of the log's current run."""
-    shards: Sequence[Shard]
-    """All shards of the node, whether or not this process hosts them."""
     now: Callable[[], int]
     """Returns the current time in milliseconds since the epoch."""
     disk: DiskReports
     announce: Callable[[], None] = lambda: None
     """Publishes that this node is alive; called after each measurement."""
     measure_seconds: float = MEASURE_SECONDS
+    problem: ArchiveProblem = msgspec.field(default_factory=ArchiveProblem)
 
-    def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
+    def measure(self, effect: wanted.MeasureLog, context: EffectContext) -> None:
         """Measure the log immediately, and then every `measure_seconds`."""
+        patrol = Patrol(effect.reported)
         while not context.cancelled.is_set():
             try:
-                context.send(self._measured())
+                context.send(self._measured(patrol))
                 self.announce()
             except StoreUnreachable as error:
                 # The hosts already log that the store is unreachable.
@@ -61,23 +65,30 @@ class Keeping(Struct, frozen=True):
             if report is not None:
                 context.send(report)
 
-    def _measured(self) -> signals.LogMeasured:
+    def _measured(self, patrol: Patrol) -> signals.LogMeasured:
         now, heads = self.now(), self._registered()
         unowned = {shard: self.store.unowned(shard, head.token) for shard, head in heads.items()}
         first = self.store.read_log(START, 1)
+        # Before the files are listed: a file that is written meanwhile is not missed.
+        archived = self.store.archived()[0]
         return signals.LogMeasured(
             last=str(self.store.last()),
-            archived=str(self.store.archived()[0]),
-            begun_at=first[0].position.milliseconds if first else now,
+            archived=str(archived),
+            begun_at=time_of(first[0]) if first else now,
             needed={str(shard): str(self._needed(shard, head)) for shard, head in heads.items()},
             unowned={str(shard): now - since for shard, since in unowned.items() if since is not None},
+            incomplete=patrol.visit(self.archive(), archived),
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Return the heads of the shards that ever had an owner. Any other shard begins by reading the
-        archive, so trimming does not affect it.
+        """Return the heads of the shards that ever had an owner, in whichever process. Any other shard begins by
+        reading the archive, so trimming does not affect it.
+
+        If the layout changes after this, a former shard that is asked for has the lowest cursor of all and no snapshot,
+        so it lets nothing be trimmed.
         """
-        heads = self.store.heads(self.shards)
+        counts = self.store.layout().counts
+        heads = self.store.heads([shard for kind, count in counts.items() for shard in shards_of(kind, count)])
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
     def _needed(self, shard: Shard, head: Head) -> Position:
@@ -89,7 +100,9 @@ class Keeping(Struct, frozen=True):
         context.fence("archive.write")
         after, upto = Position.parse(effect.after), Position.parse(effect.upto)
         try:
-            written = self.archive().write(self.store.scan(after, upto), after)
+            archive = self.archive()
+            archive.expect(self.store.archived()[0])
+            written = archive.write(self.store.scan(after, upto), after)
         except (OSError, ValueError, ArchiveDamaged) as error:
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=str(error))
         context.done("archive.write")
@@ -100,7 +113,7 @@ class Keeping(Struct, frozen=True):
         return signals.ArchiveDone(
             subject=effect.subject,
             intent=effect.intent,
-            file=written.path.name,
+            file=written.name,
             first=str(written.first),
             last=str(written.last),
             events=written.count,
@@ -128,13 +141,14 @@ class Keeping(Struct, frozen=True):
     def _verify(self, upto: Position) -> None:
         """Raise ArchiveDamaged if the archive differs from the stream in an entry to be trimmed."""
         archive, trimmed = self.archive(), self.store.archived()[1]
+        archive.expect(trimmed)
         pairs = itertools.zip_longest(archive.read(trimmed, upto), self.store.scan(trimmed, upto))
         for kept, entry in pairs:
             if kept != entry:
                 found = f"holds {kept.position}" if kept else "ends"
                 expected = str(entry.position) if entry else "nothing"
                 raise ArchiveDamaged(
-                    f"{archive.folder}: {found} where the log has {expected}, or differs from it there"
+                    f"{archive.storage.place()}: {found} where the log has {expected}, or differs from it there"
                 )
 
     def _holding(self, let_go: Sequence[str]) -> list[Shard]:

@@ -23,7 +23,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     let_go: int = _WEEK
     """How long a shard without an owner holds back trimming."""
     first_retry: int = 60_000
-    longest_retry: int = 3_600_000
+    longest_retry: int = 600_000
+    """Also how long it takes at most until a repair of the archive is noticed."""
+    node: str = ""
+    """The node's name, for KubeEvents."""
 
     @property
     def trim_entries(self) -> int:

@@ -16,6 +16,8 @@ class LogMeasured(Signal, frozen=True, kw_only=True):
     """For each shard that ever had an owner: the position up to which neither cursor nor snapshot needs the log."""
     unowned: dict[str, int]
     """The shards without a live owner, and since when each has had none (milliseconds)."""
+    incomplete: str = ""
+    """What is wrong with existing archive files; empty if nothing is known to be."""
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):

@@ -25,10 +25,26 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trimmed: str = ""
     """The requested position of the last completed trim."""
     failures: int = 0
-    """The number of consecutive failed jobs."""
+    """The number of consecutive failed attempts to write an archive file."""
     retry_at: int = 0
-    """The earliest time of the next job after a failure, in milliseconds; 0 if the last job did not fail."""
+    """The earliest time of the next attempt, in milliseconds; 0 if the last one did not fail."""
+    archive_error: str = ""
+    """Why the last attempt to write an archive file failed; empty if it did not."""
+    trim_failures: int = 0
+    """The number of consecutive failed trims."""
+    trim_retry_at: int = 0
+    """The earliest time of the next trim, in milliseconds; 0 if the last one did not fail."""
+    trim_error: str = ""
+    """Why the last trim failed; empty if it did not."""
+    incomplete: str = ""
+    """What is wrong with existing archive files, as last reported; empty if nothing is known to be."""
     let_go: tuple[str, ...] = ()
     """The shards that no longer hold back trimming."""
     ballast_gone: bool = False
     """Whether the disk reserve is currently released."""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the archive, in one line; empty if nothing is."""
+        failed = f"no archive file can be written: {self.archive_error}" if self.archive_error else ""
+        return "; ".join(part for part in (failed, self.trim_error, self.incomplete) if part)

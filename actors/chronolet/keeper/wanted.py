@@ -10,9 +10,18 @@ class MeasureLog(Effect, frozen=True, kw_only=True):
     LogMeasured.
     """
 
+    reported: str = ""
+    """What was last reported about existing archive files when the effect began."""
+
 
 class GuardDisk(Effect, frozen=True, kw_only=True):
     """Standing: forward reports of the disk guard of the agent's Redis; sends ReserveReleased, ReserveRestored."""
+
+
+class ReportProblem(Effect, frozen=True, kw_only=True):
+    """Standing: show the archive's problem to the rest of the process."""
+
+    problem: str
 
 
 class WriteArchive(Effect, frozen=True, kw_only=True):

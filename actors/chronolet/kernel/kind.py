@@ -9,14 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet.kernel.effects.pace import Pace
-from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
+from chronolet_schemas.envelope import Command, Event, Message, Signal
+from chronolet_schemas.times import Stamp
 
 __all__ = [
     "Batcher",
+    "Begun",
     "Decider",
     "Due",
     "Effect",
@@ -25,6 +27,7 @@ __all__ = [
     "EventDriven",
     "Job",
     "Kind",
+    "Report",
     "Worker",
 ]
 
@@ -43,12 +46,18 @@ class EffectContext(Protocol):
         """Position of the event that requested this effect. Workers store it in a label of the objects they create."""
 
     @property
+    def resume(self) -> str:
+        """The note that the same effect left at the shard's former owner when the shard was moved; else empty."""
+
+    @property
     def token(self) -> str:
         """Fencing token of the shard that runs the effect, for store calls that only the owner may make."""
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the effect is no longer outstanding, its time-out has passed, or the process has lost the shard."""
+        """Set when the effect is no longer outstanding, its time-out has passed, or the process has lost the shard; for
+        a standing effect, also when the lease lapses.
+        """
 
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call this before every external call; `point` is that call's name.
@@ -102,23 +111,38 @@ Ended = Callable[[BaseException], None]
 """A callback that reports that a shared standing effect failed. It may be called from any thread."""
 
 
+Report = Callable[[str, bool], None]
+"""A callback of an effect that finishes because its shard moves: `report(note, over)`, from any thread. `note` is for
+the same effect at the next owner (`EffectContext.resume`); it replaces an earlier one. `over`: the effect has ended.
+"""
+
+
+class Begun(NamedTuple):
+    """A shared standing effect that can finish. `stop` ends it at once; `finish` lets it end by itself, after the call
+    that it is making, and report that.
+    """
+
+    stop: Callable[[], None]
+    finish: Callable[[Report], None]
+
+
 @dataclass(frozen=True, slots=True)
 class EventDriven:
     """How a shared standing effect is run: without a thread of its own, on a loop shared by the effects of its class.
 
-    `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls both on the host's
-    thread, so neither may block. If `begin` raises, the effect has failed. The stop function is called once, when the
-    effect is cancelled.
+    `begin(effect, context, ended)` starts it and returns a function that stops it, or a `Begun`. The kernel calls
+    `begin` and `finish` on the host's thread, and the stop function at most once, on any thread, when the effect is
+    cancelled or the lease lapses; none of them may block. If `begin` raises, the effect has failed.
     """
 
-    begin: Callable[[Any, EffectContext, Ended], Callable[[], None]]
+    begin: Callable[[Any, EffectContext, Ended], Begun | Callable[[], None]]
 
 
 EventRoute = Callable[[Any], Sequence[str]]
 """A pure function that returns the keys of the entities that an event or command concerns."""
 
-Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
-"""A pure function that combines several events, given with their positions and oldest first, into one message."""
+Batcher = Callable[[Sequence[tuple[Stamp, Any]]], Message]
+"""A pure function that combines several events, given oldest first with their positions and times, into a message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ the calls into Prometheus metrics.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,6 +36,23 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     holders: tuple[str, ...] = ()
 
 
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages that wait for a host in memory. The reader has delivered them; the host has not taken them yet."""
+
+    log_entries: int = 0
+    """Log entries of the shard's subscriptions."""
+    commands: int = 0
+    """Commands from the shard's mailbox."""
+    others: int = 0
+    """Results of effects, signals and timers."""
+    oldest_entry_at: int = 0
+    """Time of the oldest waiting log entry in milliseconds since the epoch; 0 if none is waiting."""
+    oldest_command_at: int = 0
+    """The same for the oldest waiting command."""
+    seconds_waiting: float = 0.0
+    """For how long messages have been waiting since the host last took some; 0 if none is waiting."""
+
+
 class Observer:
     """The kernel's hooks, one method for each kind of occurrence. In this base class, they do nothing. All durations
     are in seconds.
@@ -43,6 +60,9 @@ class Observer:
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
         """Called after a step with these events was committed. `seconds` is the time spent in the store."""
+
+    def turn_taken(self, shard: Shard, messages: int) -> None:
+        """Called when a host has taken `messages` messages, at least one, from its inbox for its next step."""
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
         """Called after the store refused a step: the shard is lost (`fenced`) or must be reloaded (`conflict`)."""
@@ -56,11 +76,15 @@ class Observer:
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
         """Called when an effect leaves the queue after `seconds`, just before it starts."""
 
-    def effect_started(self, kind: str, effect: str) -> None:
-        """Called when an effect starts. `effect` is its class name."""
+    def effect_started(self, kind: str, effect: str, *, began: float = 0.0, standing: bool = False) -> None:
+        """Called when an effect starts. `effect` is its class name, `began` the time by `time.monotonic`."""
 
-    def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """Called when an effect that was passed to `effect_started` has ended."""
+    def effect_done(
+        self, kind: str, effect: str, seconds: float, outcome: Outcome, *, began: float = 0.0, standing: bool = False
+    ) -> None:
+        """Called when an effect has ended, with the same `began` and `standing` as `effect_started`. `began` is 0 if it
+        ended without having started: it timed out while it waited for a thread, or there was none.
+        """
 
     def dead_lettered(self, kind: str) -> None:
         """Called when a message or an effect is given up and sent to the dead-letter stream."""
@@ -70,6 +94,17 @@ class Observer:
 
     def shards_owned(self, count: int) -> None:
         """Called with the number of shards that the process now hosts."""
+
+    def shard_acquired(self, shard: Shard, states: Mapping[str, Any], backlog: Callable[[], Backlog]) -> None:
+        """Called on the host's thread before the first turn of a host. `states`: the recovered entities, by key.
+        `backlog` counts the messages that wait for the host at that time; any thread may call it at any time.
+        """
+
+    def shard_taken(self, shard: Shard) -> None:
+        """Called when the process finds that another process owns a shard that this process hosts."""
+
+    def shard_moved(self, shard: Shard) -> None:
+        """Called when the process has released a shard for another process to take."""
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
         """Called when the process has stopped hosting the shard, permanently or until a restart. `keys`: the shard's

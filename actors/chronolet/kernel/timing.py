@@ -61,9 +61,19 @@ class Timing(Struct, frozen=True, kw_only=True):
     """A host whose committed cursor lags, and which has committed nothing for this long, commits a step without events.
     """
 
+    # -- moves of shards ----------------------------------------------------------------------------------------
+    handover_seconds: float = 2.0
+    """How long effects that are in progress may go on when their shard moves to another process. What has not ended by
+    then is cancelled, and the new owner repeats it.
+    """
+    awaited_look_seconds: float = 0.05
+    """Interval at which the supervisor looks for a shard that another process is about to release for it."""
+
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
     """Number of checks for free shards that the supervisor makes per renewal of the lease."""
+    reshard_patience_seconds: float = 15.0
+    """How long a request for another number of shards waits for shards that are not handed over; then it is refused."""
     upkeep_seconds: float = 60.0
     """Interval at which the supervisor checks for data loss, wakes the hosts for due snapshots, and removes the names
     and lock files of dead processes.

@@ -23,6 +23,7 @@ from chronolet.kube_events.state import Caches
 from chronolet.rules.names.kube_event import event_name
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Known, Post, Recorded, Similar
+from chronolet_schemas.times import Stamp
 
 COMBINED = "(combined from similar events): "
 LONGEST_MESSAGE = 4096
@@ -57,18 +58,20 @@ class Correlation:
         self.tokens = Recent(caches.tokens)
         self._options = options
 
-    def take(self, at: Position, event: Recorded) -> Post | None:
+    def take(self, stamp: Stamp, event: Recorded) -> Post | None:
         """Return the post that results from this event; None if it is suppressed."""
+        at, time = stamp
         key = keys(event, self._options.spam_key)
-        combined = self._is_combined(key.similar, at.milliseconds, event.message)
-        known = self._counted(key.similar if combined else key.same, at, event)
-        if not self._has_token(key.spam, at.milliseconds):
+        combined = self._is_combined(key.similar, time, event.message)
+        known = self._counted(key.similar if combined else key.same, stamp, event)
+        if not self._has_token(key.spam, time):
             return None
         message = f"{COMBINED}{event.message}" if combined else event.message
         return Post(
             at=str(at),
             name=known.name,
             first=known.first,
+            last=time if time != at.milliseconds else 0,
             count=known.count,
             object_kind=event.object_kind,
             namespace=event.namespace,
@@ -92,10 +95,10 @@ class Correlation:
         self.similar.put(key, Similar(last=now, messages=messages[1:] if combined else messages))
         return combined
 
-    def _counted(self, key: str, at: Position, event: Recorded) -> Known:
+    def _counted(self, key: str, stamp: Stamp, event: Recorded) -> Known:
         before = self.known.get(key)
         if before is None:
-            known = Known(name=event_name(event.name, nanoseconds(at)), first=at.milliseconds, count=1)
+            known = Known(name=event_name(event.name, nanoseconds(stamp.position)), first=stamp.milliseconds, count=1)
         else:
             known = Known(name=before.name, first=before.first, count=before.count + 1)
         self.known.put(key, known)
@@ -115,7 +118,7 @@ class Correlation:
 
 
 def nanoseconds(at: Position) -> int:
-    """Return an entry's time in nanoseconds, made unique by the entry's number."""
+    """Return the time in an entry's position in nanoseconds, made unique by the entry's number."""
     return at.milliseconds * 1_000_000 + at.n % 1_000_000
 
 

@@ -96,7 +96,7 @@ def _correlated(policy: Policy, state: State, message: signals.RecordedBatch) ->
     posts = tuple(post for post in found if post is not None)
     correlated = kube_events.Correlated(
         heard=len(found),
-        upto=str(message.events[-1][0]),
+        upto=str(message.events[-1][0].position),
         suppressed=len(found) - len(posts),
         first_number=state.head + 1,
         posts=posts,

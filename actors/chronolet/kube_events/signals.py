@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronolet_schemas.envelope import Position, Signal
+from chronolet_schemas.envelope import Signal
 from chronolet_schemas.kube_events import Recorded
+from chronolet_schemas.times import Stamp
 
 
 class RecordedBatch(Signal, frozen=True, kw_only=True):
-    """A batch of consecutive `kube_events.Recorded` with their positions, oldest first; at least one."""
+    """A batch of consecutive `kube_events.Recorded` with their positions and times, oldest first; at least one."""
 
-    events: tuple[tuple[Position, Recorded], ...]
+    events: tuple[tuple[Stamp, Recorded], ...]
 
 
 class RejectedPost(Signal, frozen=True, kw_only=True):
@@ -39,6 +40,6 @@ class DeliveryResult(Signal, frozen=True, kw_only=True):
     known: int = 0
 
 
-def batch(events: Sequence[tuple[Position, Recorded]]) -> RecordedBatch:
+def batch(events: Sequence[tuple[Stamp, Recorded]]) -> RecordedBatch:
     """Build a batch; see `Kind.batches`."""
     return RecordedBatch(events=tuple(events))

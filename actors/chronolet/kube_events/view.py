@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from chronolet.kube_events.correlator import Correlation
 from chronolet.kube_events.policy import Options
 from chronolet.kube_events.state import Cache, Caches
-from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post, Recorded
+from chronolet_schemas.times import Stamp
 
 _ENDLESS = 1 << 40
 
@@ -28,7 +28,7 @@ class View:
         self._work = Correlation(caches, options)
         self._posts: dict[str, Post] = {}
 
-    def take(self, at: Position, event: Recorded) -> Post | None:
+    def take(self, at: Stamp, event: Recorded) -> Post | None:
         """Return the post that results from this event; None if it is suppressed."""
         post = self._work.take(at, event)
         if post is not None:
@@ -41,7 +41,7 @@ class View:
         return tuple(self._posts.values())
 
 
-def correlated(events: Iterable[tuple[Position, Recorded]]) -> tuple[Post, ...]:
+def correlated(events: Iterable[tuple[Stamp, Recorded]]) -> tuple[Post, ...]:
     """Correlate these KubeEvents and return the posts that sinks get for them, only the latest of each name."""
     view = View()
     for at, event in events:

@@ -193,13 +193,16 @@ class Adoption:
 
     def _sent(self, router: Router, commands: Sequence[pod.AdoptPod]) -> str:
         for command in commands:
-            if why := self._send(router.shard_for("pod", command.pod), command.pod, command):
+            if why := self._send(router.shard_for("pod", command.pod), command.pod, command, of=router.count("pod")):
                 return why
         return ""
 
-    def _send(self, shard: Shard, key: str, command: Command) -> str:
+    def _send(self, shard: Shard, key: str, command: Command, *, of: int = 1) -> str:
+        """`of`: the kind's number of shards. Return why the command could not be sent; empty if it was."""
         kind = registry.type_of(type(command))
-        reply = self._store.send(shard, kind, f"{shard.kind}/{key}", command.request, codec.encode(command))
+        reply = self._store.send(shard, kind, f"{shard.kind}/{key}", command.request, codec.encode(command), of=of)
+        if reply == "moved":
+            return f"the number of shards of {shard.kind} has changed"  # the supervisor retries with a new router
         return f"the mailbox of {shard} is full" if reply == "busy" else ""
 
 

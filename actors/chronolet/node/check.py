@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from chronolet.adapters.machine.machine_id import MachineIdUnknown, read_machine_id
 from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
@@ -42,6 +43,7 @@ def findings(
     yield docker(settings, runtime)
     yield redis(settings, store)
     yield rights()
+    yield machine_id(settings.machine_id_file)
     yield cgroup(Path("/proc/filesystems"), Path("/proc/mounts"))
     yield disk(settings)
     if settings.pod_manifest_path:
@@ -115,6 +117,15 @@ def rights() -> Finding:
     return Finding(
         "rights", "warning", f"running as user {os.geteuid()}: hostPath and ownership are limited", "run as root"
     )
+
+
+def machine_id(path: Path) -> Finding:
+    """Check that the machine has an id, to which its node is tied."""
+    try:
+        return Finding("machine-id", "ok", f"{read_machine_id(path)} in {path}")
+    except MachineIdUnknown as unknown:
+        found, _, remedy = str(unknown).rpartition(": ")
+        return Finding("machine-id", "missing", found, remedy)
 
 
 def cgroup(filesystems: Path, mounts: Path) -> Finding:

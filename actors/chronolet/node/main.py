@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
-import time
 
 import structlog
 
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
+from chronolet.kernel.ownership.life_lock import NameTaken
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.node import service_manager
 from chronolet.node.agent_log import formats
 from chronolet.node.composition.collectors import uncollected
 from chronolet.node.composition.wiring import Node, build
@@ -52,9 +54,10 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
         threading.Thread(
             target=_stop_on_signal, args=(signalled, node, tuning.end_seconds), name="signals", daemon=True
         ).start()
-        with _Services(node, tuning):
+        manager = service_manager.taken_from(os.environ, os.getpid())
+        with _Services(node, tuning), service_manager.reporting(node.process, manager):
             return _run_process(node)
-    except (SettingsError, StoreUnreachable, StoreBroken) as error:
+    except (SettingsError, StoreUnreachable, StoreBroken, NameTaken) as error:
         log.error("cannot run", error=str(error))
         return 1
 
@@ -71,7 +74,7 @@ def limit_arenas() -> None:
 
 
 def _signals() -> int:
-    """Return the read end of a pipe that becomes readable on the first SIGTERM or SIGINT.
+    """Return the read end of a pipe that receives a byte with each SIGTERM or SIGINT.
 
     Python runs signal handlers only on the main thread, which may sleep indefinitely while another thread receives the
     signal. The write to the pipe happens immediately, on any thread.
@@ -95,15 +98,20 @@ def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
 
 
 def _stop_on_signal(signalled: int, node: Node, end_seconds: float) -> None:
-    """Stop the process when `signalled` becomes readable; exit after `end_seconds` even if a server hangs.
+    """Stop the process at the first signal. Exit at the second one, or if that takes `end_seconds` longer than handing
+    over the shards to other processes may take: a server may hang.
 
     An abrupt exit is safe: recovery handles it like a kill.
     """
     os.read(signalled, 1)
     log.info("stopping")
+    seconds = end_seconds + node.process.seconds_to_retire()
     node.process.stop_waiting()
-    time.sleep(end_seconds)
-    log.warning("stopped without a clean shutdown: something does not respond")
+    again, _, _ = select.select([signalled], [], [], seconds)
+    if again:
+        log.warning("stopped without a clean shutdown: a second signal came")
+    else:
+        log.warning("stopped without a clean shutdown: something does not respond")
     os._exit(0)
 
 
@@ -131,6 +139,8 @@ class _Services:
                     self._node.stats.start()
             if self._guard is not None:
                 self._guard.start()
+            if self._node.traces is not None:
+                self._node.traces.start()
         except BaseException:
             self._stop()
             raise
@@ -142,6 +152,8 @@ class _Services:
     def _stop(self) -> None:
         self._node.process.retire()
         self._node.parts.probing.stop()
+        if self._node.traces is not None:
+            self._node.traces.stop()
         if self._http is not None:
             self._http.stop()
         if self._node.stats is not None:
@@ -149,6 +161,7 @@ class _Services:
         self._node.parts.results.stop()
         if self._guard is not None:
             self._guard.stop()
+        self._node.sited.close()
         self._node.parts.runtime.close()
         self._node.parts.images.close()
         self._node.parts.store.close()
@@ -160,7 +173,14 @@ def _served(node: Node) -> HttpServer:
     pages["/trace"] = node.parts.metrics.spans.page
     if "prober" in settings.actors:
         pages["/metrics/probes"] = node.parts.metrics.probes.page
-    server = HttpServer(settings.address, settings.port, pages, guard=access.guard(settings), tls=access.tls(settings))
+    server = HttpServer(
+        settings.address,
+        settings.port,
+        pages,
+        guard=access.guard(settings),
+        tls=access.tls(settings),
+        served=node.parts.metrics.requests.served,
+    )
     server.start()
     log.info("serving", address=settings.address, port=server.port)
     return server
@@ -180,13 +200,14 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
 
 def _run_process(node: Node) -> int:
     process = node.process
+    node.sited.look_ahead()
     process.start()
     process.wait()
     error = process.error
     if error is None:
         return 0
     # An expected error explains itself in one line; any other error is a defect and needs its traceback.
-    expected = isinstance(error, StoreUnreachable | StoreBroken)
+    expected = isinstance(error, StoreUnreachable | StoreBroken | NameTaken)
     log.error("process failed", error=str(error), exc_info=None if expected else error)
     return 1
 

@@ -64,7 +64,7 @@ class Kept(Protocol):
 
 def last_at(post: Post) -> int:
     """Return when the KubeEvent last occurred, in milliseconds since the epoch."""
-    return Position.parse(post.at).milliseconds
+    return post.last or Position.parse(post.at).milliseconds
 
 
 def api_event(post: Post, node: str) -> dict[str, Any]:

@@ -21,6 +21,8 @@ SHARED_SECONDS = 0.1
 LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
 """A probe with a period of at least LONG_SECONDS, the default period, may be delayed by up to LONG_SHARED_SECONDS."""
+_LONGEST_MOVE = 60_000
+"""A move that takes longer than this many milliseconds is treated like a crash."""
 FIRST_SHARED_SECONDS = 0.01
 """For the first probe of each worker, the maximum delay to begin together with others: shorter, because the container's
 readiness may depend on this probe.
@@ -60,6 +62,16 @@ def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> i
     if not probe.anchored and age < period and probe.from_at < now - age:
         return now + spread(f"{probe.id}/{probe.probe}", period)
     return next_at(probe.from_at, anchored=probe.anchored, delay=delay, period=period, now=now)
+
+
+def resumed_at(note: str, now: int, period: int) -> int | None:
+    """Return when to probe next according to the note of a worker in another process, which has probed until now:
+    immediately if that time has passed. None if there is no such note, or if it is not plausible because the clocks of
+    the two machines differ.
+    """
+    if not note.isdigit() or abs(int(note) - now) > 2 * period + _LONGEST_MOVE:
+        return None
+    return max(int(note), now)
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:

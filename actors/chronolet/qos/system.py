@@ -21,12 +21,14 @@ def architecture(machine: str) -> str:
     return _ARCHITECTURES.get(machine, machine)
 
 
-def system(host: Host, engine: Engine, *, name: str, machine: str, version: str) -> System:
+def system(
+    host: Host, engine: Engine, *, name: str, machine: str, version: str, machine_id_file: str = "/etc/machine-id"
+) -> System:
     """Collect the identity of machine, system and runtime. `name` is the node's, `machine` the kernel's architecture
     name, `version` the agent's.
     """
     return System(
-        machine_id=host.file("/etc/machine-id").strip(),
+        machine_id=host.file(machine_id_file).strip(),
         system_uuid=host.file("/sys/class/dmi/id/product_uuid").strip(),
         boot_id=host.file("/proc/sys/kernel/random/boot_id").strip(),
         kernel_version=host.file("/proc/sys/kernel/osrelease").strip(),

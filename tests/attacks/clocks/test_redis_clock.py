@@ -5,10 +5,12 @@ At the end every log entry is there and in order, the containers are the same, a
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
+from chronolet_schemas.times import time_of
 from tests.e2e.node import Node, pod, running_node, shell
 from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.server import private_redis
@@ -54,6 +56,10 @@ def test_steps_of_the_clock_of_redis_lose_nothing(docker_engine: PrivateDocker) 
         work(node, "last")
         positions = [line.entry.position for line in node.journal.lines]
         assert all(one < other and one.n + 1 == other.n for one, other in pairwise(positions))
+        # Positions are still hours ahead, but times are right again.
+        last = node.journal.lines[-1].entry
+        hours = [round((at / 1000 - time.time()) / HOUR) for at in (last.position.milliseconds, time_of(last))]
+        assert hours == [max(STEPS) // HOUR, 0]
         assert [one for kind in UNWANTED for one in node.journal.events(kind)] == []
         assert len({one.former_owner for one in node.journal.events(kernel.ShardTakenOver)}) == 1
         assert node.started_at("steady", "timed") == before

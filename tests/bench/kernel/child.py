@@ -86,7 +86,7 @@ class Writer:
         self._store = store
         self._shard = shard
         head = store.heads([shard])[shard]
-        answer = store.acquire(shard, head.token, f"bench-{uuid.uuid4().hex}", registry.SCHEMA, proven_dead=True)
+        answer = store.acquire(shard, head.token, f"bench-{uuid.uuid4().hex}", registry.SCHEMA, proof="lock")
         assert isinstance(answer, Acquired), answer
         self._head = answer.head
         self._version = answer.head.version

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from chronolet.kernel.storage.members import Member
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.keys import Shard, shard_for
 from tests.cli.support.histories import SECOND, UID
@@ -130,21 +131,27 @@ def test_a_pod_with_a_termination_request_is_terminating(node: WrittenNode) -> N
 def test_get_actors_prints_owner_lag_and_waiting_commands(node: WrittenNode) -> None:
     store, mail = node.store, Shard("manifests")
     store.renew("p1", "{}", 10_000)
-    store.acquire(mail, "", "p1", 1, proven_dead=False)
-    store.acquire(Shard("pleg"), "", "p0", 1, proven_dead=False)
+    store.publish("p1", Member(instance="i", kinds=("manifests",), host="machine"))
+    store.drain("p1", drains=True)
+    for epoch in (1, 2):
+        store.acquire(mail, "", "p0", 1)
+        store.release(mail, f"{epoch}:p0", b"")
+    store.acquire(mail, "", "p1", 1)
+    store.acquire(Shard("pleg"), "", "p0", 1)
     store.send(mail, "manifests.DeletePods@1", "manifests/node", "r1", b"")
     applied = manifests.PodApplied(pod="default/web", uid=UID, source="apply", digest="d", manifest=manifest())
     node.write("manifests/node", applied)
     rows = [line.split() for line in node.run("get", "actors").output.splitlines()]
-    assert rows[0] == ["NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT"]
-    assert rows[1] == ["manifests", "p1", "1", "0", "0", "1", "1", "<none>"]
+    columns = "NAME OWNER HOST EPOCH VERSION LAG WAITING ENTITIES AGE MOVES SNAPSHOT"
+    assert rows[0] == columns.split()
+    assert rows[1][:8] == ["manifests", "p1", "(draining)", "machine", "3", "0", "0", "1"]
+    assert rows[1][8:] == ["1", "0s", "2", "<none>"]
     by_name = {row[0]: row for row in rows}
     web = str(shard_for("pod", 4, "default/web"))
     mine = [entry for entry in node.server.log if entry.type.startswith("manifests.Pod")]
-    assert sum(int(by_name[f"pod/{index}"][4]) for index in range(4)) == len(mine) > 0
-    assert int(by_name[web][4]) > 0
-    assert by_name["pleg"][4] == "0", "no entry of the log is for it"
-    assert by_name["pleg"][1:4] == ["p0", "(dead)", "1"]
-    assert sum(int(by_name[f"pod/{index}"][6]) for index in range(4)) == 2
+    assert sum(int(by_name[f"pod/{index}"][5]) for index in range(4)) == len(mine) > 0
+    assert int(by_name[web][5]) > 0
+    assert by_name["pleg"][1:7] == ["p0", "(dead)", "<none>", "1", "0", "0"], "no entry of the log is for it"
+    assert sum(int(by_name[f"pod/{index}"][7]) for index in range(4)) == 2
     assert node.run("get", "actor", "pod/2", "-o", "name").output == "actor/pod/2\n"
     assert len(json.loads(node.run("get", "actors", "pod", "-o", "json").output)["items"]) == 4

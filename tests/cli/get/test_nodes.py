@@ -62,7 +62,7 @@ def written() -> WrittenNode:
 
 def with_agent(one: WrittenNode) -> WrittenNode:
     one.store.renew("p1", "{}", 600_000)
-    one.store.acquire(PLEG, "", "p1", 1, proven_dead=False)
+    one.store.acquire(PLEG, "", "p1", 1)
     return one
 
 

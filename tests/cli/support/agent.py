@@ -31,7 +31,7 @@ class Agent:
 
     def own(self) -> None:
         self.store.renew("p1", "", 60_000)
-        self.store.acquire(MANIFESTS, "", "p1", 1, proven_dead=False)
+        self.store.acquire(MANIFESTS, "", "p1", 1)
 
     def start(self) -> None:
         self.own()

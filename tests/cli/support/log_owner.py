@@ -7,6 +7,7 @@ test_completion.
 import sys
 from pathlib import Path
 
+from chronolet.adapters.archive.places import place
 from chronolet.cli.services import Services
 from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.step.snapshots import EntityImage, encode_states
@@ -39,7 +40,7 @@ class LogOwner:
         self.store.renew("p1", "", 3_600_000)
         self.heads = {}
         for shard in (*shards_of("pod", POD.shards), Shard("keeper")):
-            acquired = self.store.acquire(shard, "", "p1", registry.SCHEMA, proven_dead=False)
+            acquired = self.store.acquire(shard, "", "p1", registry.SCHEMA)
             assert isinstance(acquired, Acquired)
             self.heads[shard] = acquired.head
 
@@ -93,7 +94,7 @@ class LogOwner:
             if entry.type.startswith("pod."):
                 state = POD.decider.evolve(POD.decider.initial, codec.decode(entry.type, entry.data, Event))
                 states[shard_for("pod", POD.shards, key)][key] = EntityImage(state=state)
-        Archive(self.root, NODE, "run-1").write(entries, START)
+        Archive(place("", self.root)("run-1"), NODE, "run-1").write(entries, START)
         for shard, images in states.items():
             self.write(shard, upto=upto)
             token = self.heads[shard].token

@@ -135,7 +135,7 @@ class WrittenNode:
         for at, event in recorded(self.store.scan(START), lambda _: True):
             post = view.take(at, event)
             if post is not None:
-                self.kept.entries.append((at, api_event(post, NODE)))
+                self.kept.entries.append((at.position, api_event(post, NODE)))
 
     def _spans(self, process: str, pod: str) -> Sequence[Span] | None:
         known = self.spans.get(process)

@@ -10,7 +10,7 @@ from chronolet_schemas.envelope import Signal
 class Context:
     """An `EffectContext` that allows every call and collects signals."""
 
-    entity, cause, token = "node", "1-1", "t"
+    entity, cause, token, resume = "node", "1-1", "t", ""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()

@@ -15,7 +15,9 @@ from chronolet.ports.kube_sinks import api_event
 from chronolet.rules.names.kube_event import event_name
 from chronolet_schemas import codec, kube_events, registry
 from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.times import Stamp
 from tests.conformance.drivers.sink_retry import sink_retry
+from tests.conformance.drivers.stamps import stamp
 from tests.conformance.outcome import Case, differences
 
 T0 = 1_700_000_000_000
@@ -38,7 +40,7 @@ class _Node:
         self.events += events
         return events
 
-    def receive(self, *events: tuple[Position, kube_events.Recorded]) -> kube_events.Correlated:
+    def receive(self, *events: tuple[Stamp, kube_events.Recorded]) -> kube_events.Correlated:
         events_of_step = self.handle(signals.batch(events), events[-1][0].milliseconds)
         (correlated,) = (event for event in events_of_step if isinstance(event, kube_events.Correlated))
         return correlated
@@ -68,7 +70,7 @@ def _correlate_sequence(case: Case) -> Iterator[str]:
     node = _Node(policy.Policy(options=policy.Options(**chosen)), size)
     names: dict[str, str] = {}
     for step in case["steps"]:
-        at = Position(T0 + step["t_seconds"] * 1000, step["index"] + 1)
+        at = stamp(T0 + step["t_seconds"] * 1000, step["index"] + 1)
         posts = node.receive((at, _recorded(step["event"]))).posts
         if posts and posts[0].count == 1:
             names[posts[0].name] = f"event_{step['index']}"
@@ -116,7 +118,7 @@ def _event_build(case: Case) -> Iterable[str]:
         codec.decode(registry.type_of(type(event)), codec.encode(event), Event)
     except codec.Undecodable:
         return differences(case["expect"], {"emitted": False})
-    (post,) = _Node(policy.Policy()).receive((Position(T0, 1), event)).posts
+    (post,) = _Node(policy.Policy()).receive((stamp(T0, 1), event)).posts
     built = api_event(post, given.get("source_host", "node-1"))
     name = event_name(given["object_name"], given["unix_nano"])
     found = {
@@ -149,7 +151,7 @@ def _broadcaster_queue(case: Case) -> Iterable[str]:
         event = kube_events.Recorded(
             object_kind="Pod", namespace="n", name=f"o-{number}", severity="Normal", reason="R", message="m"
         )
-        node.receive((Position(T0, number + 1), event))
+        node.receive((stamp(T0, number + 1), event))
     given_up = [event for event in node.events if isinstance(event, kube_events.GivenUp)]
     dropped = sum(event.count for event in given_up)
     waiting = [sink.waiting(node.state.head) for sink in node.state.sinks.values()]

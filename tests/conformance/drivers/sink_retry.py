@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from prometheus_client.registry import CollectorRegistry
+
 from chronolet.adapters.kube_sinks import calls
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
@@ -31,11 +33,14 @@ from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
 from chronolet.node.composition import event_sinks
+from chronolet.node.metrics.requests import RequestMetrics
 from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import Stamp
 from tests.conformance.drivers.context import Context
+from tests.conformance.drivers.stamps import stamp
 from tests.conformance.outcome import Case, differences
 
 _T0 = 1_700_000_000_000
@@ -110,7 +115,7 @@ class _Node:
             event_api_token_file=token_file,
             event_qps=0,
         )
-        named = event_sinks.sinks(settings)
+        named = event_sinks.sinks(settings, RequestMetrics(CollectorRegistry()))
         self.kind = kind(jobs(named), event_sinks.policy(settings, named, RETRY_PAUSE))
         head = MemoryStore(MemoryServer()).heads([_SHARD])[_SHARD]
         self.ledger = Ledger(self.kind, _SHARD, "1:x", head, registry.SCHEMA)
@@ -123,7 +128,7 @@ class _Node:
         self.ledger.committed(turn, Committed(self.ledger.version + 1, Position(self.now, len(turn.records))))
         return turn.events
 
-    def record(self, *events: tuple[Position, kube_events.Recorded]) -> None:
+    def record(self, *events: tuple[Stamp, kube_events.Recorded]) -> None:
         self.step("signal", self.kind.batches[kube_events.Recorded](events))
 
     def deliver(self) -> list[Event]:
@@ -171,11 +176,11 @@ def sink_retry(case: Case) -> Iterable[str]:
     yield from differences(case["expect"], {"calls": server.calls, **found})
 
 
-def _similar(count: int) -> Iterator[tuple[Position, kube_events.Recorded]]:
+def _similar(count: int) -> Iterator[tuple[Stamp, kube_events.Recorded]]:
     event = kube_events.Recorded(
         object_kind="Pod", namespace="shop", name="web-0", severity="Normal", reason="Started", message="m"
     )
-    return ((Position(_T0, number + 1), event) for number in range(count))
+    return ((stamp(_T0, number + 1), event) for number in range(count))
 
 
 def _delivered(node: _Node, shut_down: int | None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "kernel#0", "", b"\x80")
 
 def take(store: Store, shard: Shard = SHARD, process: str = "p") -> str:
     token = store.heads([shard])[shard].token
-    acquired = store.acquire(shard, token, process, 1, proven_dead=False)
+    acquired = store.acquire(shard, token, process, 1)
     assert isinstance(acquired, Acquired)
     return acquired.head.token
 

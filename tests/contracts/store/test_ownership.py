@@ -5,7 +5,9 @@ import threading
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import (
     Acquired,
+    Beat,
     NotFree,
+    Renewed,
     Store,
 )
 from chronolet_schemas.envelope import START
@@ -60,6 +62,16 @@ def test_a_shard_that_was_never_owned(begun: Store) -> None:
     assert (head.token, head.version, head.log_cursor, head.at, dict(head.attempts)) == ("", 0, START, START, {})
 
 
+def test_a_process_with_the_name_of_a_dead_one_begins_its_own_count(begun: Store) -> None:
+    """Else its counter would stand still until it has passed the former one, and others would consider it dead."""
+    begun.renew("p", "", TTL, Beat(500, 499))
+    seen = [begun.renewals()["p"]]
+    for number in (1, 2):
+        begun.renew("p", "", TTL, Beat(number, number - 1))
+        seen.append(begun.renewals()["p"])
+    assert seen == ["500", "1", "2"]
+
+
 def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: Store) -> None:
     assert take(begun) == "1:p"
     assert take(begun) == "2:p"
@@ -76,35 +88,82 @@ def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: St
 def test_a_living_owner_keeps_its_shard(begun: Store) -> None:
     token = take(begun)
     assert begun.alive() == {"p": "all kinds"}
-    assert begun.acquire(SHARD, token, "q", 1, proven_dead=False) == NotFree("alive", token)
-    assert begun.acquire(SHARD, "0:x", "q", 1, proven_dead=False) == NotFree("changed", token)
+    assert begun.acquire(SHARD, token, "q", 1) == NotFree("alive", token)
+    assert begun.acquire(SHARD, "0:x", "q", 1) == NotFree("changed", token)
     assert begun.heads([SHARD])[SHARD].token == token
 
 
-def test_an_owner_with_an_expired_lease_loses_its_shard(begun: Store) -> None:
+def test_the_expiry_of_a_lease_proves_nothing(begun: Store) -> None:
     begun.renew("short", "", 1)
     token = take(begun, process="short")
     wait_until(lambda: "short" not in begun.alive(), "the end of its lease")
-    assert isinstance(begun.acquire(SHARD, token, "p", 1, proven_dead=False), Acquired)
+    assert begun.acquire(SHARD, token, "q", 1) == NotFree("alive", token)
 
 
-def test_a_server_reports_its_uptime(begun: Store) -> None:
-    before = begun.up_milliseconds()
-    assert before >= 0
-    wait_until(lambda: begun.up_milliseconds() > before, "a later second")
+def test_a_counter_that_has_not_moved_since_it_was_read_proves_the_death(begun: Store) -> None:
+    begun.renew("dead", "", TTL, Beat(7, 6))
+    token = take(begun, process="dead")
+    counter = begun.renewals()["dead"]
+    acquired = begun.acquire(SHARD, token, "q", 1, proof="counter", counter=counter)
+    assert isinstance(acquired, Acquired)
+    assert acquired.head.token == "2:q"
+    assert begun.alive().keys() == begun.renewals().keys() == {"p"}, "the dead owner is still listed"
+
+
+def test_a_counter_that_has_moved_proves_life(begun: Store) -> None:
+    token = take(begun)
+    counter = begun.renewals()["p"]
+    begun.renew("p", "", TTL, Beat(2, 1))
+    assert begun.acquire(SHARD, token, "q", 1, proof="counter", counter=counter) == NotFree("alive", token)
+
+
+def test_a_renewal_that_arrives_after_a_later_one_moves_no_counter_back(begun: Store) -> None:
+    begun.renew("p", "", TTL, Beat(3, 1))
+    begun.renew("p", "", TTL, Beat(2, 1))
+    assert begun.renewals()["p"] == "3"
+    assert begun.renew("p", "", TTL, Beat(4, 3)).known
+
+
+def test_an_owner_that_is_no_longer_listed_is_taken_over_by_its_last_counter(begun: Store) -> None:
+    """The takeover of another shard has removed it from the list."""
+    begun.renew("dead", "", TTL, Beat(7, 6))
+    first, second = take(begun, process="dead"), take(begun, OTHER, process="dead")
+    counter = begun.renewals()["dead"]
+    for shard, token in ((SHARD, first), (OTHER, second)):
+        assert isinstance(begun.acquire(shard, token, "q", 1, proof="counter", counter=counter), Acquired)
+
+
+def test_a_renewal_reads_the_tokens_of_shards(begun: Store) -> None:
+    token = take(begun)
+    renewed = begun.renew("p", "", TTL, Beat(2, 1, (SHARD, OTHER)))
+    assert renewed == Renewed(known=True, tokens={SHARD: token, OTHER: ""})
+
+
+def test_a_renewal_is_not_known_after_a_takeover(begun: Store) -> None:
+    token = take(begun)
+    assert begun.renew("p", "", TTL, Beat(2, 1)).known
+    assert isinstance(begun.acquire(SHARD, token, "q", 1, proof="lock"), Acquired)
+    renewed = begun.renew("p", "", TTL, Beat(3, 2, (SHARD,)))
+    assert renewed == Renewed(known=False, tokens={SHARD: "2:q"})
+    assert begun.renew("p", "", TTL, Beat(4, 3)).known
+
+
+def test_a_renewal_whose_reply_was_lost_is_known_to_the_next(begun: Store) -> None:
+    begun.renew("p", "", TTL, Beat(2, 1))
+    assert begun.renew("p", "", TTL, Beat(3, 1)).known
 
 
 def test_an_owner_proven_dead_loses_shard_and_lease(begun: Store) -> None:
     token = take(begun)
-    acquired = begun.acquire(SHARD, token, "q", 1, proven_dead=True)
+    acquired = begun.acquire(SHARD, token, "q", 1, proof="lock")
     assert isinstance(acquired, Acquired)
     assert acquired.head.token == "2:q"
     assert begun.alive() == {}
 
 
 def test_a_repeated_acquisition_has_the_same_result(begun: Store) -> None:
-    first = begun.acquire(SHARD, "", "p", 1, proven_dead=False)
-    assert begun.acquire(SHARD, "", "p", 1, proven_dead=False) == first
+    first = begun.acquire(SHARD, "", "p", 1)
+    assert begun.acquire(SHARD, "", "p", 1) == first
 
 
 def test_a_newer_schema_keeps_older_processes_out(begun: Store) -> None:
@@ -112,8 +171,8 @@ def test_a_newer_schema_keeps_older_processes_out(begun: Store) -> None:
     commit(begun, token, schema=7)
     commit(begun, token, schema=5, step_id="t")
     assert begun.heads([SHARD])[SHARD].schema == 7
-    assert begun.acquire(SHARD, token, "p", 6, proven_dead=False) == NotFree("newer_schema", token)
-    assert isinstance(begun.acquire(SHARD, token, "p", 7, proven_dead=False), Acquired)
+    assert begun.acquire(SHARD, token, "p", 6) == NotFree("newer_schema", token)
+    assert isinstance(begun.acquire(SHARD, token, "p", 7), Acquired)
 
 
 def test_the_time_without_an_owner_is_recorded(begun: Store) -> None:

@@ -15,7 +15,7 @@ from chronolet_schemas import keeper, kernel
 from chronolet_schemas.envelope import START, Event, Position
 from tests.deciders.given import Scene, given
 
-POLICY = Policy(chunk_entries=100, oldest=1_000_000, let_go=7_000, first_retry=60, longest_retry=200)
+POLICY = Policy(chunk_entries=100, oldest=1_000_000, let_go=7_000, first_retry=60, longest_retry=200, node="n")
 T0 = 5_000
 
 
@@ -159,6 +159,101 @@ def test_a_failed_trim_is_retried() -> None:
     assert job(story).intent == "job/4"
 
 
+def test_a_failed_trim_does_not_stop_archiving() -> None:
+    story = scene(*two_archives(), keeper.TrimRequested(upto=at(100)))
+    needed = {"pod/0": at(400)}
+    refused = signals.JobRefused(subject="job", intent="job/3", error="a file is missing")
+    story.when(refused, at=T0 + 220).then(keeper.TrimFailed(error="a file is missing", retry_at=T0 + 280))
+    story.when(measured(300, 200, needed=needed), at=T0 + 221).then(requested(200, 300))
+    story.when(archive_done("job/4", 201, 300), at=T0 + 222).then(written(201, 300))
+    # Its own back-off goes on, and a further file does not end it.
+    assert (story.state.trim_error, story.state.trim_retry_at) == ("a file is missing", T0 + 280)
+    story.when(measured(310, 300, needed=needed), at=T0 + 279).then()
+    story.when(measured(310, 300, needed=needed), at=T0 + 280).then(keeper.TrimRequested(upto=at(200)))
+    again = signals.JobRefused(subject="job", intent="job/5", error="still missing")
+    story.when(again, at=T0 + 281).then(keeper.TrimFailed(error="still missing", retry_at=T0 + 281 + 120))
+    story.when(measured(310, 300, needed=needed), at=T0 + 401).then(keeper.TrimRequested(upto=at(200)))
+    story.when(signals.TrimDone(subject="job", intent="job/6", upto=at(200), removed=200))
+    assert (story.state.trim_error, story.state.trim_failures, story.state.trim_retry_at) == ("", 0, 0)
+
+
+def test_a_failed_archive_file_does_not_stop_trimming() -> None:
+    story = scene(*two_archives(), requested(200, 300), keeper.ArchiveFailed(error="read-only", retry_at=T0 + 900))
+    busy = measured(300, 200, needed={"pod/0": at(300)})
+    story.when(busy, at=T0 + 300).then(keeper.TrimRequested(upto=at(100)))
+    story.when(signals.TrimDone(subject="job", intent="job/4", upto=at(100), removed=100))
+    assert (story.state.archive_error, story.state.retry_at) == ("read-only", T0 + 900)
+    story.when(busy, at=T0 + 899).then()
+    story.when(busy, at=T0 + 900).then(requested(200, 300))
+
+
+def archive_done(intent: str, first: int, last: int) -> signals.ArchiveDone:
+    return signals.ArchiveDone(
+        subject="job",
+        intent=intent,
+        file=f"{first}",
+        first=at(first),
+        last=at(last),
+        events=last - first + 1,
+        size_bytes=10,
+        sha256="abc",
+    )
+
+
+def test_the_first_failure_and_the_first_success_are_kube_events() -> None:
+    story = scene(requested(0, 100))
+    refused = signals.JobRefused(subject="job", intent="job/1", error="disk full")
+    story.when(refused, at=T0).then_kube_events(("ArchiveFailed", "disk full"))
+    assert (story.recorded[0].object_kind, story.recorded[0].name, story.recorded[0].severity) == (
+        "Node",
+        "n",
+        "Warning",
+    )
+    story.when(measured(100), at=T0 + 60)
+    refused = signals.JobRefused(subject="job", intent="job/2", error="disk full")
+    story.when(refused, at=T0 + 60).then_kube_events()
+    story.when(measured(100), at=T0 + 180)
+    story.when(archive_done("job/3", 1, 100)).then_kube_events(("ArchiveResumed", "The log is archived again"))
+    story.when(measured(200, 100), at=T0 + 200)
+    story.when(archive_done("job/4", 101, 200)).then_kube_events()
+    story.when(measured(220, 200, needed={"pod/0": at(200)}), at=T0 + 220)
+    failed = signals.JobRefused(subject="job", intent="job/5", error="cannot be read")
+    story.when(failed).then_kube_events(("TrimFailed", "cannot be read"))
+    story.when(measured(220, 200, needed={"pod/0": at(200)}), at=T0 + 280)
+    done = signals.TrimDone(subject="job", intent="job/6", upto=at(100), removed=100)
+    story.when(done).then_kube_events(("TrimResumed", "The log is trimmed again"))
+
+
+def test_a_defect_of_existing_files_is_reported_when_it_changes() -> None:
+    story = scene().when(measured(1, incomplete="a is missing")).then()
+    story.then_kube_events(("ArchiveIncomplete", "a is missing"))
+    story.when(measured(1, incomplete="a is missing")).then_kube_events()
+    story.when(measured(1, incomplete="a and b")).then_kube_events(("ArchiveIncomplete", "a and b"))
+    # A measurement that begins now, in another process, looks at these files first; a running one goes on.
+    assert (story.effects["measure"].reported, story.effects["measure"].intent) == ("a and b", "measure")
+    (reason, _), *none = story.when(measured(1)).reasons_and_texts
+    assert (reason, none, story.state.incomplete) == ("ArchiveComplete", [], "")
+    story.when(measured(1)).then_kube_events()
+
+
+def test_a_problem_is_shown_as_long_as_it_lasts() -> None:
+    story = scene(*two_archives(), keeper.TrimRequested(upto=at(100)))
+    assert "problem" not in story.effects
+    story.when(signals.JobRefused(subject="job", intent="job/3", error="not trimmed: x"), at=T0 + 220)
+    assert story.effects["problem"].problem == "not trimmed: x"
+    story.when(measured(220, 200, incomplete="b is damaged"), at=T0 + 221)
+    assert story.effects["problem"].problem == "not trimmed: x; b is damaged"
+    story.when(measured(300, 200, incomplete="b is damaged"), at=T0 + 222)
+    story.when(signals.JobRefused(subject="job", intent="job/4", error="disk full"), at=T0 + 222)
+    shown = "no archive file can be written: disk full; not trimmed: x; b is damaged"
+    assert story.effects["problem"].problem == shown
+    story.when(measured(300, 200, needed={"pod/0": at(300)}), at=T0 + 500)
+    story.when(signals.TrimDone(subject="job", intent="job/5", upto=at(100), removed=100))
+    story.when(measured(300, 200), at=T0 + 501)
+    story.when(archive_done("job/6", 201, 300))
+    assert "problem" not in story.effects
+
+
 def test_a_shard_without_owner_no_longer_holds_back_trimming_until_it_has_one() -> None:
     needed = {"prober/1": "0-0", "pod/0": at(100)}
     story = scene(*two_archives())
@@ -215,4 +310,4 @@ def test_the_limit_of_trimming(goal: tuple[int, int], needed: list[tuple[int, in
 def test_the_default_policy() -> None:
     usual = Policy()
     assert (usual.trim_entries, Policy(chunk_entries=1).trim_entries) == (5_000, 1)
-    assert [usual.retry_at(failures, 0) for failures in (1, 2, 7, 50)] == [60_000, 120_000, 3_600_000, 3_600_000]
+    assert [usual.retry_at(failures, 0) for failures in (1, 2, 7, 50)] == [60_000, 120_000, 600_000, 600_000]

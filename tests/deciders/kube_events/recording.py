@@ -11,6 +11,7 @@ from chronolet.kube_events.policy import Policy, Rules
 from chronolet.kube_events.state import Cache, Caches
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
+from chronolet_schemas.times import Stamp
 from tests.deciders.given import Scene, given
 
 T0 = 1_700_000_000_000
@@ -23,7 +24,8 @@ def recorded(name: str = "web", message: str = "again", **fields: Any) -> kube_e
 
 def batch(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.RecordedBatch:
     """Return a batch of consecutive entries, the first with number `number`, `after` milliseconds after T0."""
-    return signals.batch([(Position(T0 + after, number + index), event) for index, event in enumerate(events)])
+    time = T0 + after
+    return signals.batch([(Stamp(Position(time, number + index), time), event) for index, event in enumerate(events)])
 
 
 def several(count: int, *, begin: int = 0) -> list[kube_events.Recorded]:

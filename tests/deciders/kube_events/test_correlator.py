@@ -14,16 +14,20 @@ from chronolet.kube_events.correlator import COMBINED, LONGEST_MESSAGE, Correlat
 from chronolet.kube_events.decider import decider
 from chronolet.kube_events.policy import Options, Policy
 from chronolet.kube_events.state import Caches, State
+from chronolet.ports.kube_sinks import last_at
 from chronolet.rules.names.kube_event import event_name, event_namespace
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
+from chronolet_schemas.times import Stamp
 from tests.deciders.given import given
 from tests.deciders.kube_events.recording import T0, batch, caches_of, in_order, recorded, several
 
 
 def posts(*events: kube_events.Recorded, **options: Any) -> list[kube_events.Post | None]:
     work = Correlation(Caches(), Options(**options))
-    return [work.take(Position(T0 + number, number + 1), event) for number, event in enumerate(events)]
+    return [
+        work.take(Stamp(Position(T0 + number, number + 1), T0 + number), event) for number, event in enumerate(events)
+    ]
 
 
 def test_a_post_has_all_fields() -> None:
@@ -56,7 +60,7 @@ def test_identical_events_are_one_post_with_a_count() -> None:
 
 def test_two_events_of_the_same_time_have_different_names() -> None:
     work = Correlation(Caches(), Options())
-    names = {work.take(Position(T0, number), recorded(message=str(number))).name for number in (7, 8)}  # type: ignore[union-attr]
+    names = {work.take(Stamp(Position(T0, number), T0), recorded(message=str(number))).name for number in (7, 8)}  # type: ignore[union-attr]
     assert len(names) == 2
 
 
@@ -119,7 +123,7 @@ def test_a_batch_gives_the_same_result_as_single_events(
     events, at = [], T0
     for number, (name, message, pause) in enumerate(events_given, 1):
         at += pause
-        events.append((Position(at, number), recorded(f"web-{name}", str(message))))
+        events.append((Stamp(Position(at, number), at), recorded(f"web-{name}", str(message))))
     ends = []
     for chunks in ([1] * len(events), sizes * len(events)):
         state, left, found, kept_back = State(caches=caches_of(cache_size)), list(events), [], 0
@@ -137,3 +141,15 @@ def test_a_batch_gives_the_same_result_as_single_events(
         caches = state.caches
         ends.append((found, kept_back, [in_order(one) for one in (caches.known, caches.similar, caches.tokens)]))
     assert ends[0] == ends[1]
+
+
+def test_the_times_of_a_post_are_those_of_its_entries_not_of_their_positions() -> None:
+    """After the log's positions were ahead once, they stand still until real time has caught up."""
+    work, ahead = Correlation(Caches(), Options()), T0 + 3_600_000
+    early, late = (Stamp(Position(ahead, number), T0 + 5_000 * number) for number in (1, 2))
+    first, second = work.take(early, recorded()), work.take(late, recorded())
+    assert first is not None
+    assert second is not None
+    assert (first.first, last_at(first)) == (T0 + 5_000, T0 + 5_000)
+    assert (second.first, last_at(second), second.count) == (T0 + 5_000, T0 + 10_000, 2)
+    assert (second.at, second.name) == (f"{ahead}-2", first.name)

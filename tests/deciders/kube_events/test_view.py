@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from chronolet.kube_events.view import View, correlated
 from chronolet_schemas.envelope import Position
+from chronolet_schemas.times import Stamp
 from tests.deciders.kube_events.recording import T0, recorded
 
-LOUD = [(Position(T0 + number, number), recorded(message=str(number % 40))) for number in range(1, 81)]
+LOUD = [
+    (Stamp(Position(T0 + number, number), T0 + number), recorded(message=str(number % 40))) for number in range(1, 81)
+]
 
 
 def test_the_view_has_what_the_sinks_have() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -125,3 +126,18 @@ def test_a_worker_sends_outcomes_up_to_the_threshold_and_then_reminders() -> Non
     assert not streak.is_news("failure", 80_002 + REMINDER_MS - 1)
     assert streak.is_news("failure", 80_002 + REMINDER_MS)
     assert streak.is_news("failure", 1_000), "the clock was set back"
+
+
+@pytest.mark.parametrize(
+    ("note", "at"),
+    [
+        ("10500", 10_500),  # in the future: then
+        ("9000", 10_000),  # it has passed: immediately
+        ("", None),
+        ("garbage", None),
+        ("-5", None),
+        ("99999999", None),  # from another clock
+    ],
+)
+def test_a_moved_probe_continues_at_the_time_that_its_former_worker_has_left(note: str, at: int | None) -> None:
+    assert schedule.resumed_at(note, 10_000, 1_000) == at

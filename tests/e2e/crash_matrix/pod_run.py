@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from chronolet.adapters.manifest_files import read_documents
-from chronolet.kernel.ownership.lease import proven_dead
+from chronolet.kernel.ownership.life_lock import proven_dead
 from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet.node.composition.kinds import SHARDS
 from chronolet.node.settings.table import ALL_ACTORS

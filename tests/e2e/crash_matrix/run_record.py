@@ -42,7 +42,7 @@ _DIFFER = {
     "sandbox_hash",
     "container_hashes",
 }
-_DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id"}
+_DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id", "node", "engine_id", "engine_root"}
 _OF_NODE = {"Starting", "NodeReady", "FailedSync"}
 """Reasons of KubeEvents that are recorded once for each agent or log, or whenever a listing finds the engine dead."""
 

@@ -215,9 +215,9 @@ def test_another_process_takes_over_the_probes(own_node: Node, failing: FailingS
     probed.fail(one.pid, 1)
     began = time.time()
     two = own_node.start_other("two", "prober")
+    own_node.put_on_standby("two")
     wait_until(
-        lambda: "standing by" in own_node.log_of_other("two") or bool(probed.takeovers(began)),
-        "the second process on standby",
+        lambda: own_node.stands_by("two", "one") or bool(probed.takeovers(began)), "the second process on standby"
     )
 
     with stopped([two.pid]):
@@ -230,6 +230,7 @@ def test_another_process_takes_over_the_probes(own_node: Node, failing: FailingS
     wait_until(lambda: failing.failed[one.pid] > before, "an answer while it is paused")
     taken = probed.wait_for_takeover(paused)
     probed.fail(two.pid, 1)
+    own_node.put_on_standby("one", instead_of="two")
     one.send_signal(signal.SIGCONT)
     wait_until(
         lambda: "another owner" in (new_lines := own_node.log_of_other("one")[logged:]) or "taken over" in new_lines,

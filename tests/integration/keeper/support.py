@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from chronolet.adapters.archive.places import place
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import signals, wanted
@@ -27,7 +28,6 @@ from chronolet_schemas.keys import Shard
 
 NODE = "n"
 POD, PLEG, NEVER_OWNED = Shard("pod", 0), Shard("pleg"), Shard("prober", 3)
-SHARDS = (POD, PLEG, KEEPER, NEVER_OWNED)
 TTL = 600_000
 
 
@@ -40,7 +40,7 @@ class Context:
     and its name. The first signal cancels the effect.
     """
 
-    entity, cause = "node", "1-1"
+    entity, cause, resume = "node", "1-1", ""
 
     def __init__(self, token: str, crash_at: str = "") -> None:
         self.token = token
@@ -72,17 +72,18 @@ class Desk:
         self.store = RedisStore(url, NODE)
         self.store.check()
         self.folder = folder
+        self.url = url
         self.written: list[Entry] = []
         self.tokens: dict[Shard, str] = {}
         self.now = time.time_ns() // 1_000_000
         started = LogStarted(run="run-1", node=NODE, shards={"pod": 1})
         record = Record("kernel.LogStarted@1", f"node/{NODE}", "", "process/p", "", codec.encode(started))
-        self.store.begin("run-1", {"pod": 1, "pleg": 1, "keeper": 1, "prober": 4}, record)
+        self.store.begin("run-1", {"pod": 2, "pleg": 1, "keeper": 1, "prober": 4}, record)
         self.store.renew("p", "everything", TTL)
-        self.node_archive = NodeArchive(folder, NODE, self.store)
+        self.node_archive = NodeArchive(place("", folder), NODE, self.store)
         self.archive = self.node_archive.current()
         self.keeping = Keeping(
-            store=self.store, archive=self.node_archive.current, shards=SHARDS, now=lambda: self.now, disk=DiskReports()
+            store=self.store, archive=self.node_archive.current, now=lambda: self.now, disk=DiskReports()
         )
         for shard in (KEEPER, POD, PLEG):
             self.take(shard)
@@ -91,7 +92,7 @@ class Desk:
     # -- the log -------------------------------------------------------------------------------------------------
     def take(self, shard: Shard, process: str = "p") -> None:
         before = self.store.heads([shard])[shard].token
-        answer = self.store.acquire(shard, before, process, 1, proven_dead=bool(before))
+        answer = self.store.acquire(shard, before, process, 1, proof="lock" if before else "released")
         assert isinstance(answer, Acquired), answer
         self.tokens[shard] = answer.head.token
 
@@ -161,7 +162,7 @@ class Desk:
         return list(self.store.scan(START))
 
     def files(self) -> list[Path]:
-        return [path for _, _, path in self.archive.files()]
+        return [Path(self.archive.storage.place(part.name)) for part in self.archive.files()]
 
 
 @contextmanager

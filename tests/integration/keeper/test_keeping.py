@@ -12,6 +12,7 @@ from chronolet.keeper.effects import KEEPER
 from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas.envelope import START, Position, Signal
+from chronolet_schemas.keys import Keys, Shard
 from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
 from tests.support.redis.server import PrivateRedis
 
@@ -119,8 +120,9 @@ def test_an_interrupted_archive_file_is_written_again_under_the_same_name(at_des
 
 def test_an_incomplete_file_does_not_count(at_desk: Desk) -> None:
     first = at_desk.write(CHUNK)
-    at_desk.archive.folder.mkdir(parents=True)
-    at_desk.archive.folder.joinpath("1-1..2-2.new").write_bytes(b"torn")
+    folder = Path(at_desk.archive.storage.place())
+    folder.mkdir(parents=True)
+    folder.joinpath("1-1..2-2.archive.keeper.new").write_bytes(b"torn")
     assert isinstance(at_desk.archive_upto(first), signals.ArchiveDone)
     assert list(at_desk.archive.read()) == at_desk.written
 
@@ -191,6 +193,17 @@ def test_a_released_shard_holds_back_no_trimming_until_it_has_an_owner(archived:
     assert at_desk.history() == at_desk.written
 
 
+def test_a_shard_beyond_the_usual_number_holds_back_trimming(
+    archived: tuple[Desk, Position], redis_server: PrivateRedis
+) -> None:
+    """The number of shards of a kind may change (docs/adr/0043)."""
+    at_desk, first = archived
+    redis_server.client().hset(Keys(NODE).meta, "shards:prober", "8")
+    at_desk.take(Shard("prober", 6))
+    assert "prober/6" in at_desk.measured().needed
+    assert removed(at_desk.trim(first)) == 0
+
+
 @pytest.mark.parametrize("point", ["1 before log.trim", "2 before log.trim", "3 after log.trim"])
 def test_an_interrupted_trim_is_repeated(archived: tuple[Desk, Position], point: str) -> None:
     at_desk, first = archived
@@ -247,7 +260,7 @@ def test_a_valid_file_with_other_content_prevents_trimming(archived: tuple[Desk,
     at_desk, first = archived
     entries = at_desk.written[: first.n]
     forged = [*entries[:100], entries[100]._replace(subject="container/other"), *entries[101:]]
-    assert at_desk.archive.write(forged, START).path == at_desk.files()[0]
+    assert at_desk.archive.write(forged, START).name == at_desk.files()[0].name
     assert f"where the log has {entries[100].position}" in refused(at_desk.trim(first))
     assert at_desk.in_stream() == at_desk.written
 
@@ -267,7 +280,7 @@ def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk,
 
 def test_the_archive_of_another_node_is_not_used(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
-    Archive(at_desk.folder, "other", "run-1").write(at_desk.written[: first.n], START)
+    Archive(at_desk.archive.storage, "other", "run-1").write(at_desk.written[: first.n], START)
     assert "header has node 'other', expected 'n'" in refused(at_desk.trim(first))
 
 

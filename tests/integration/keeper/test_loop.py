@@ -7,10 +7,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from operator import gt
+from pathlib import Path
 from typing import Self
 
 import pytest
 
+from chronolet.adapters.archive.places import place as archive_place
 from chronolet.history.archives import NodeArchive
 from chronolet.history.state import state_at
 from chronolet.keeper import actor as keeper
@@ -109,7 +111,7 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry], sent: int) -> None
     assert history == seen
     causes = [entry.cause for entry in history if entry.type == "manifests.PodRefused@1"]
     assert causes == [f"request-{number}" for number in range(sent)]
-    archive = NodeArchive(here.root, NODE, store).current()
+    archive = NodeArchive(archive_place("", here.root), NODE, store).current()
     assert len(archive.files()) >= 5
     # The agent may have been stopped after writing a file and before marking it: the next agent writes that file again.
     assert len(list(archive.read())) == archive.files()[-1][1].n >= store.archived()[0].n
@@ -122,7 +124,7 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry], sent: int) -> None
 
 def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> None:
     kinds = [manifests.kind(), keeper.kind()]
-    archive = NodeArchive(here.root, NODE, store)
+    archive = NodeArchive(archive_place("", here.root), NODE, store)
     before = state_at(store, archive, kinds)
     client = store._queries
     assert client.call("DEL", Keys(NODE).snapshot(MANIFESTS), Keys(NODE).snapshot(Shard("keeper"))) == 2
@@ -139,7 +141,8 @@ def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> No
 
 
 def _damage_is_named(here: Place, store: RedisStore) -> None:
-    path = NodeArchive(here.root, NODE, store).current().files()[0][2]  # trimmed, so only this file has its entries
+    archive = NodeArchive(archive_place("", here.root), NODE, store).current()
+    path = Path(archive.storage.place(archive.files()[0].name))  # trimmed, so only this file has its entries
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     for arguments in (("get", "pods"), ("log",)):
@@ -167,7 +170,7 @@ def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(her
     store = here.store()
     here.wait_until(lambda: bool(store.alive()), "a lease")
     gone = Shard("prober", 2)
-    assert isinstance(store.acquire(gone, "", "long-dead", 1, proven_dead=False), Acquired)
+    assert isinstance(store.acquire(gone, "", "long-dead", 1), Acquired)
     send(store, 0, 2_000)
     here.wait_until(lambda: store.archived()[0].n > 1_000, "archives")
     here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "the detection of the missing owner")
@@ -181,7 +184,7 @@ def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(her
     # Give the shard an owner again.
     store.renew("alive", "prober", 600_000)
     token = store.heads([gone])[gone].token
-    assert isinstance(store.acquire(gone, token, "alive", 1, proven_dead=True), Acquired)
+    assert isinstance(store.acquire(gone, token, "alive", 1, proof="lock"), Acquired)
     here.wait_until(lambda: bool(here.events(store, ShardHeldAgain)), "its return")
     agent.end()
     assert [entry.position.n for entry in here.history(store)] == list(range(1, store.last().n + 1))

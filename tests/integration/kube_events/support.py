@@ -56,7 +56,7 @@ class Events:
         started = kernel.LogStarted(run="run-1", node=NODE, shards=dict(SHARDS))
         self.store.begin("run-1", SHARDS, _record(f"node/{NODE}", started))
         self.store.renew("recorder", "", 3_600_000)
-        acquired = self.store.acquire(_RECORDER, "", "recorder", registry.SCHEMA, proven_dead=False)
+        acquired = self.store.acquire(_RECORDER, "", "recorder", registry.SCHEMA)
         assert isinstance(acquired, Acquired)
         self._head = acquired.head
         self._version = acquired.head.version

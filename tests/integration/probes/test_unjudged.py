@@ -82,7 +82,7 @@ class World:
         )
         end = begin(ProberDependencies(prober, self.reported, self.reported, began=0.0, unjudged_limit=limit))(
             effect, context, lambda _: None
-        )
+        ).stop
         self.ends += [end, lambda: wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "its end")]
         self.ends.append(prober.stop)
         return context

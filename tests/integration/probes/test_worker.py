@@ -42,8 +42,11 @@ class Context:
     def __init__(self) -> None:
         self.sent: list[Signal] = []
         self.fenced = False
+        self.finish: Callable[[], None] = lambda: None
         self.cancelled = threading.Event()
-        self.entity, self.cause, self.token = "default/web/app/Liveness", "1-1", "t"
+        self.entity, self.cause, self.token, self.resume = "default/web/app/Liveness", "1-1", "t", ""
+        self.notes: list[tuple[str, bool]] = []
+        """What the worker has reported while it finished."""
 
     def fence(self, point: str) -> None:
         if self.fenced:
@@ -92,8 +95,9 @@ class World:
         self.ends: list[Callable[[], None]] = []
         self.errors: list[BaseException] = []
 
-    def begin(self, definition: Probe, *, period: int = 50, **more: Any) -> Context:
+    def begin(self, definition: Probe, *, period: int = 50, resume: str = "", **more: Any) -> Context:
         context = Context()
+        context.resume = resume
         fields: dict[str, Any] = {"from_at": 0, "anchored": False, "id": "c1", "container": "app"} | more
         effect = RunProbe(
             subject="worker",
@@ -108,7 +112,8 @@ class World:
             **fields,
         )
         deps = ProberDependencies(self.probes.prober, self.reported, self.reported, began=time.monotonic() - 3600)
-        end = begin(deps)(effect, context, self.errors.append)
+        end, finish = begin(deps)(effect, context, self.errors.append)
+        context.finish = lambda: finish(lambda note, over: context.notes.append((note, over)))
 
         def cancel() -> None:
             context.cancelled.set()
@@ -364,3 +369,55 @@ def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None
 def threads() -> int:
     """Return the number of threads, excluding those of the test server, which has one per connection."""
     return sum(one.name != SERVER_THREAD for one in threading.enumerate())
+
+
+def test_a_worker_between_two_probes_leaves_the_time_of_the_next_one(world: World, serve: Serve) -> None:
+    server = serve(responses(OK))
+    context = world.begin(http(server.port), period=3_600_000)
+    wait_until(lambda: len(world.reported.raw) == 1, "the first probe")
+    began = int(world.reported.raw[0].at) - float(world.reported.raw[0].late_milliseconds)
+    context.finish()
+    wait_until(lambda: bool(context.notes), "the end")
+    ((note, over),) = context.notes
+    assert over
+    assert abs(int(note) - began - 3_600_000) <= 50, "one period after the last probe"
+    assert len(server.requests) == 1
+
+
+def test_a_worker_in_the_middle_of_a_probe_ends_after_its_outcome(world: World, serve: Serve) -> None:
+    """If it is cut off before, its successor repeats that probe."""
+    answer = threading.Event()
+
+    def slow(connection: socket.socket, _: bytes) -> None:
+        answer.wait(HANG_SECONDS)
+        connection.sendall(OK)
+
+    server = serve(slow)
+    context = world.begin(http(server.port), period=3_600_000)
+    wait_until(lambda: len(server.requests) == 1, "a probe that waits for its answer")
+    context.finish()
+    wait_until(lambda: len(context.notes) == 1, "the first note")
+    assert not context.outcomes()
+    answer.set()
+    wait_until(lambda: len(context.notes) == 2, "the end")
+    assert [one.outcome for one in context.outcomes()] == ["success"]
+    (repeat, early), (following, over) = context.notes
+    assert (early, over) == (False, True)
+    assert abs(int(following) - int(repeat) - 3_600_000) <= 50
+
+
+def test_probes_go_on_at_their_times_when_workers_take_turns(world: World, serve: Serve) -> None:
+    """Each worker takes over from the one before: no scheduled time is skipped, and none is probed twice."""
+    server = serve(responses(OK))
+    period, note = 100, ""
+    for turn in range(1, 16):
+        context = world.begin(http(server.port), period=period, resume=note)
+        wait_until(lambda turn=turn: len(world.reported.raw) >= turn, "a probe")
+        context.finish()
+        wait_until(lambda context=context: any(over for _, over in context.notes), "the end")
+        note = context.notes[-1][0]
+    due = [int(one.at) - float(one.late_milliseconds) for one in world.reported.raw]
+    steps = [(b - a) / period for a, b in itertools.pairwise(due)]
+    assert len(steps) >= 14
+    # A worker that was late by a period skips a time, as without moves.
+    assert all(abs(step - round(step)) < 0.3 and round(step) >= 1 for step in steps), steps

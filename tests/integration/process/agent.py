@@ -4,6 +4,7 @@ test.
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
 Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `reserve`, `rest`, `snapshot`, `pause`;
+`retry`: milliseconds after the first failed job of the keeper;
 `lease`: duration of a lease in milliseconds; `end`: time-out of a clean shutdown, `call`: of a call to a sink of
 KubeEvents, both in seconds. Output: the exit status. Next: `support`, which starts it.
 """
@@ -23,7 +24,9 @@ def run(arguments: list[str]) -> int:
     root, *more = arguments
     given = dict(option.split("=", 1) for option in more)
     tuning = DEFAULTS._replace(
-        policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
+        policy=Policy(
+            chunk_entries=int(given.pop("chunk", 20_000)), first_retry=int(given.pop("retry", Policy().first_retry))
+        ),
         measure_seconds=float(given.pop("measure", DEFAULTS.measure_seconds)),
         disk_reserve_bytes=int(given.pop("reserve", DEFAULTS.disk_reserve_bytes)),
         disk_reserve_rest_seconds=float(given.pop("rest", DEFAULTS.disk_reserve_rest_seconds)),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from chronolet.adapters.archive.places import place as archive_place
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -159,7 +160,7 @@ class Place:
 
     # -- the log -------------------------------------------------------------------------------------------------
     def history(self, store: RedisStore) -> list[Entry]:
-        return list(entries(store, NodeArchive(self.root, NODE, store)))
+        return list(entries(store, NodeArchive(archive_place("", self.root), NODE, store)))
 
     def events(self, store: RedisStore, kind: type[Event]) -> list[Event]:
         """Return all events of a class, from archive and stream; none while the server is unavailable."""

@@ -22,6 +22,7 @@ from chronolet_schemas.podspec.meta import ObjectMeta
 from tests.integration.process.support import MANIFESTS, NODE, PATIENT, Agent, Place, place
 from tests.support.docker.engine import PrivateDocker
 from tests.support.log_lines import most_repeated
+from tests.support.machine.frozen import stopped
 from tests.support.ports import free_port
 from tests.support.redis.server import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS
@@ -177,6 +178,28 @@ def test_a_clean_shutdown(here: Place, number: signal.Signals) -> None:
     _ends_cleanly(here, agent, number)
     store = here.store()
     assert store.heads([MANIFESTS])[MANIFESTS].token == "", agent.log
+
+
+def test_a_second_signal_ends_a_shutdown_that_hangs(here: Place) -> None:
+    agent = here.start(actors=ALL, port=free_port(), **PATIENT)
+    agent.wait_for_line("own redis-server")
+    here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "all but Docker")
+    with stopped([here.redis_pid()]):
+        agent.process.send_signal(signal.SIGTERM)
+        agent.wait_for_line("stopping")
+        assert agent.process.poll() is None
+        agent.process.send_signal(signal.SIGTERM)
+        assert agent.process.wait(timeout=HANG_SECONDS) == 0
+    agent.wait_for_line("stopped without a clean shutdown: a second signal came")
+
+
+def test_a_name_that_another_process_of_the_machine_has_is_refused(here: Place) -> None:
+    first = here.start(process_name="web-1", **PATIENT)
+    first.wait_for_line("own redis-server")
+    second = here.start(process_name="web-1", **PATIENT)
+    assert second.process.wait(timeout=HANG_SECONDS) == 1
+    second.wait_for_line("process name 'web-1' is taken: a running process of this machine holds")
+    assert first.process.poll() is None
 
 
 @pytest.mark.parametrize("line", ["starting", "own redis-server"])

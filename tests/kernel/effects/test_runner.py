@@ -7,7 +7,7 @@ import pytest
 
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.effects.slot import LostOwnership
-from chronolet.kernel.hosting import host
+from chronolet.kernel.host import host
 from chronolet.kernel.kind import EffectContext, Ended, EventDriven, Job
 from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel

@@ -4,7 +4,7 @@ import threading
 
 import pykka
 
-from chronolet.kernel.hosting.inbox import Inbox
+from chronolet.kernel.host.inbox import Inbox
 from tests.support import scratch
 
 

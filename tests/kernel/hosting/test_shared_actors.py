@@ -10,7 +10,7 @@ from typing import Any
 import pykka
 import pytest
 
-from chronolet.kernel.hosting.shared_actors import SharedActor
+from chronolet.kernel.host.shared_actors import SharedActor
 from tests.support.scratch import HANG_SECONDS
 
 

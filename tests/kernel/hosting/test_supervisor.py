@@ -105,10 +105,11 @@ def test_a_host_that_waits_for_a_reply_can_be_stopped(rig: Rig) -> None:
 
 def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
     line = Line()
+    rig.timing = Timing(upkeep_seconds=0.1)
     process = rig.process(chore.kind(), line=line)
     line.raises["alive"] = ZeroDivisionError("a bug")
     retired = rig.store.heads([CHORE])[CHORE].token
-    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # so that live processes are queried
+    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proof="lock")  # so that live processes are queried
     rig.send(Assign(request=request(), key="a"))
     assert process.wait(scratch.HANG_SECONDS)
     assert isinstance(process.error, ZeroDivisionError)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.scratch import HANG_SECONDS
 
-_FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
+_FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_\d")
 _LATEST_SECONDS = 0.5
 FATES = ("reply lost", "late, sender cut off", "late, sender waits")
 """What can happen to a call that goes wrong."""

@@ -18,8 +18,8 @@ import msgspec
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
-from chronolet_schemas.envelope import START, Position
-from chronolet_schemas.keys import shards_of
+from chronolet_schemas.envelope import START, Entry, Position
+from chronolet_schemas.keys import Shard, shards_of
 from tests.kernel.kill import guarantees
 from tests.kernel.kill.farm import Farm
 from tests.kernel.kill.sender import Sender
@@ -83,6 +83,38 @@ class Node:
         os.kill(pid, signal.SIGCONT)
         self.done["stops"] += 1
 
+    def drain_worker(self) -> None:
+        """Drain a process until it owns nothing, and let it take its share again."""
+        process = self._wait_for_owner()
+        self.store.drain(process, drains=True)
+        scratch.wait_until(lambda: process not in self.owners(), f"the drain of {process}")
+        self.store.drain(process, drains=False)
+        scratch.wait_until(lambda: process in self.owners(), f"the share of {process}")
+        self.done["drains"] += 1
+
+    def replace_worker(self) -> None:
+        """End a worker with SIGTERM, which hands over its shards, and start another in its place."""
+        pid = self._victim()
+        self.farm.live.remove(pid)
+        os.kill(pid, signal.SIGTERM)
+        scratch.wait_until(lambda: scratch.start_time(pid) is None, f"the end of {pid}")
+        self.done["replaced workers"] += 1
+        self.start_worker()
+
+    def moves(self) -> int:
+        """Return how often a shard was handed over."""
+        return sum(head.moves for head in self.store.heads(ALL_SHARDS).values())
+
+    def _wait_for_owner(self) -> str:
+        """Return a process that owns a shard and was not killed, once at least two of those own shards."""
+
+        def owners() -> list[str]:
+            pids = {process: int(info.rpartition(" ")[2]) for process, info in self.store.alive().items()}
+            return sorted(one for one in self.owners() if pids.get(one) in self.farm.live)
+
+        scratch.wait_until(lambda: len(owners()) > 1, "two owners")
+        return random.choice(owners())
+
     def kill_server(self) -> None:
         """Kill redis-server with kill -9 and restart it with the data that it has kept on disk."""
         self.server.kill9()
@@ -124,13 +156,15 @@ class Node:
 
     def owners(self) -> set[str]:
         """Return the processes that own shards, with or without a lease."""
-        return {head.token.partition(":")[2] for head in self.store.heads(ALL_SHARDS).values()}
+        return {head.token.partition(":")[2] for head in self.store.heads(self.shards()).values()}
+
+    def shards(self) -> Sequence[Shard]:
+        """Return the shards of the current layout."""
+        return [shard for kind, count in self.store.layout().counts.items() for shard in shards_of(kind, count)]
 
     # -- the end -------------------------------------------------------------------------------------------------
-    def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
-        """Wait until everything is idle, then check the guarantees and print all counts. `least`: minimum number of
-        inputs. `lossless`: whether the server lost nothing. Returns the number of calls of each type.
-        """
+    def settle(self) -> Sequence[Entry]:
+        """Stop sending, wait until everything is idle, and return all entries."""
         self.sender.finish()
         self.watcher.wait_for(self.sender.total)
         try:
@@ -139,8 +173,14 @@ class Node:
             raise TimeoutError(f"{error}: {self._pending()}") from error
         # A shard may change its owner at any time: read the log first, then the heads, which may be ahead of it.
         with self.watcher.gate.closed():
-            entries = list(self.watcher.entries)
-        versions = {str(shard): head.version for shard, head in self.store.heads(ALL_SHARDS).items()}
+            return list(self.watcher.entries)
+
+    def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
+        """Wait until everything is idle, then check the guarantees and print all counts. `least`: minimum number of
+        inputs. `lossless`: whether the server lost nothing. Returns the number of calls of each type.
+        """
+        entries = self.settle()
+        versions = {str(shard): head.version for shard, head in self.store.heads(self.shards()).items()}
         lines = guarantees.calls_of(self.folder)
         counts = guarantees.check_log(entries, self.sender.sent)
         calls = guarantees.check_steps(lines, versions, lossless=lossless)
@@ -215,7 +255,7 @@ def attacked(
     """
     started = time.monotonic()
     folder = server.folder / "workers"
-    for name in ("calls", "errors", "locks", "log"):
+    for name in ("calls", "crash", "errors", "locks", "log"):
         (folder / name).mkdir(parents=True)
     base = WorkerJob(url=server.url, node=NODE, folder=str(folder))
     each = [msgspec.structs.replace(base, **job) for job in jobs]

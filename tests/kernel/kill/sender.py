@@ -14,7 +14,6 @@ from chronolet_schemas import codec, registry
 from chronolet_schemas.keys import shard_for
 from tests.kernel import tally
 from tests.kernel.kill.watcher import Gate
-from tests.kernel.kill.worker import SHARDS
 from tests.support.patience import PATIENT
 
 ADD = registry.type_of(tally.Add)
@@ -89,9 +88,10 @@ class Sender:
 
     def _attempt(self, key: str, number: int, rest_after: int) -> str | None:
         add = tally.Add(request=f"{key}/{number}", key=key, number=number, rest_after=rest_after)
-        shard = shard_for("tally", SHARDS["tally"], key)
         try:
-            answer = self._store.send(shard, ADD, f"tally/{key}", add.request, codec.encode(add))
-        except (StoreUnreachable, StoreBroken):
+            count = self._store.layout().counts["tally"]
+            shard = shard_for("tally", count, key)
+            answer = self._store.send(shard, ADD, f"tally/{key}", add.request, codec.encode(add), of=count)
+        except (StoreUnreachable, StoreBroken, KeyError):  # KeyError: the server is still empty
             return None
-        return None if answer == "busy" else answer
+        return None if answer in ("busy", "moved") else answer

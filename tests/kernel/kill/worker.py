@@ -5,6 +5,7 @@ shard acquired) and in `<folder>/notes` (the effects). Each line is written by o
 whole lines.
 """
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -19,7 +20,7 @@ import structlog
 from chronolet.kernel import kind
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
-from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Proof, Step
 from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Entry, Position, Signal
 from chronolet_schemas.keys import Shard
@@ -40,6 +41,24 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     """Number of seconds for which each recovery keeps the interpreter busy."""
     snapshot_events: int = 400
     step_timeout: float = 5.0
+    patience_seconds: float = 60.0
+    """How long a request for another number of shards waits for shards that are not handed over."""
+
+
+class Planted:
+    """Kills the process at a crash point for which a file `<folder>/crash/<name of the point, with - for />` exists.
+
+    The file is removed first, so that only one worker dies of it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "crash"
+
+    def point(self, name: str) -> None:
+        if name.startswith("reshard/"):
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / name.partition(" ")[0].replace("/", "-")).unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CallLog:
@@ -67,9 +86,16 @@ class WatchedStore(RedisStore):
         return reply
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
-        answer = super().acquire(shard, expected_token, process, schema, proven_dead=proven_dead)
+        answer = super().acquire(shard, expected_token, process, schema, proof=proof, counter=counter)
         if isinstance(answer, Acquired):
             self._calls.record("acquired", shard, answer.head.token, answer.head.version, "-")
         return answer
@@ -110,14 +136,16 @@ def run(job: WorkerJob) -> None:
             locks=folder / "locks" if job.locks else None,
             address=str(os.getpid()),
             lease_milliseconds=job.lease_milliseconds,
-            timing=Timing(snapshot_events=job.snapshot_events),
+            timing=Timing(snapshot_events=job.snapshot_events, reshard_patience_seconds=job.patience_seconds),
+            faults=Planted(folder),
         )
     )
     process_id.append(process.id)
     signal.signal(signal.SIGTERM, lambda *_: process.retire())
     try:
         process.start()
-        process.wait()
+        while not process.wait(0.1):
+            pass  # Python runs the handler only on this thread, and the signal may have reached another one
         _raise(process.error)
     except BaseException:
         (folder / "errors" / str(os.getpid())).write_text(traceback.format_exc())

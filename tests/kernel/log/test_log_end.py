@@ -60,7 +60,7 @@ def test_a_clean_end_stores_the_position_of_a_step_in_flight(
     rig.send(Assign(request=request(), key="a"))
     assert sending.wait(scratch.HANG_SECONDS)
     assert process._supervisor is not None
-    hosted = [handle for handle, _ in process._supervisor._actor_weakref()._hosted.values()]
+    hosted = list(process._supervisor._actor_weakref()._hosted.handles().values())
     ending = threading.Thread(target=process.retire)
     ending.start()
     scratch.wait_until(lambda: all(handle.stopping.is_set() for handle in hosted), "hosts that are stopping")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import Snapshot
@@ -151,7 +151,7 @@ def _lose(rig: Rig, kept: Mapping[str, Any]) -> None:
 
 def _handle(process: Process, shard: Shard) -> HostHandle:
     supervisor = process._supervisor._actor_weakref()  # type: ignore[union-attr]
-    return supervisor._hosted[shard][0]  # type: ignore[union-attr,no-any-return]
+    return supervisor._hosted.handles()[shard]  # type: ignore[union-attr,no-any-return]
 
 
 def test_no_host_acts_on_a_lost_command(rig: Rig) -> None:

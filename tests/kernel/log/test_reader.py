@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.hosting.host_handle import MOST_WAITING, HostHandle, Recovered
+from chronolet.kernel.host.host_handle import MOST_WAITING, HostHandle, Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.reader import COUNT, Reader
 from chronolet.kernel.step.ledger import Ledger

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Decider
-from chronolet.kernel.hosting import supervisor
-from chronolet.kernel.hosting.host import Services
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host import Services
+from chronolet.kernel.host.host_handle import HostHandle
+from chronolet.kernel.hosting import hosted_shards
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import Recovery
 from chronolet.kernel.step.ledger import Input, Ledger
@@ -63,7 +63,7 @@ class Life:
 
     def recover(self, *, format_: int = 1) -> Ledger[chore.Chore]:
         token = self.store.heads([SHARD])[SHARD].token
-        acquired = self.store.acquire(SHARD, token, "p", 1, proven_dead=False)
+        acquired = self.store.acquire(SHARD, token, "p", 1)
         assert isinstance(acquired, Acquired)
         kind = self.kind if format_ == 1 else subscribed(format_)
         recovery = Recovery({"chore": kind}, self.router, self.store, self.store.scan)
@@ -192,18 +192,44 @@ def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broke
     store.begin("r", {"chore": 4}, STARTED)
     acquired = {}
     for shard in shards:
-        answer = store.acquire(shard, "", "p", 1, proven_dead=False)
+        answer = store.acquire(shard, "", "p", 1)
         assert isinstance(answer, Acquired)
         acquired[shard] = answer.head.token, answer.head
         store.snapshot(
             shard,
             answer.head.token,
-            Snapshot(store.last(), 1, Ledger(chore.kind(), shard, "t", answer.head, 1).snapshot()),
+            Snapshot(store.last(), 40_001, Ledger(chore.kind(), shard, "t", answer.head, 1).snapshot()),
         )
     recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 4}), store, store.scan)
     recovered = recovery.run(acquired, frozenset())
     assert store.calls == ([shards] if broken is None else [shards, *([shard] for shard in shards)])
     assert [recovered[shard].snapshot_at == START for shard in shards] == [shard.index == broken for shard in shards]
+
+
+@pytest.mark.parametrize("snapshot_covers_all", [False, True])
+def test_the_time_of_the_log_is_that_of_its_newest_entry_and_not_of_its_position(snapshot_covers_all: bool) -> None:
+    """The server's clock was an hour ahead once; a process without a stored time must not begin an hour ahead."""
+    clock = [5_000_000]
+    store = MemoryStore(MemoryServer(clock=lambda: clock[0]))
+    clock[0] += 3_600_000
+    store.begin("r", {"chore": 1}, STARTED)
+    clock[0] -= 3_600_000
+    answer = store.acquire(SHARD, "", "p", 1)
+    assert isinstance(answer, Acquired)
+    record = Record("chore.Closed@1", "tally/a", "", "tally#1", "", b"\x80")
+    start = answer.head.log_cursor
+    step = Step(SHARD, answer.head.token, 0, "s", 1, start, start, start, start, records=(record,))
+    assert isinstance(store.step(step), Committed)
+    assert store.last().milliseconds == 8_600_000
+    if snapshot_covers_all:
+        states = Ledger(chore.kind(), SHARD, "t", answer.head, 1).snapshot()
+        assert store.snapshot(SHARD, answer.head.token, Snapshot(store.last(), 1, states))
+        moved = Step(SHARD, answer.head.token, 1, "t", 1, start, store.last(), start, start, records=())
+        assert isinstance(store.step(moved), Committed)
+    recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 1}), store, store.scan)
+    head = store.heads([SHARD])[SHARD]
+    recovered = recovery.run({SHARD: (head.token, head)}, frozenset())[SHARD]
+    assert (recovered.log_time, recovery.read) == (5_000_000, 0 if snapshot_covers_all else 2)
 
 
 def test_an_unreadable_snapshot_is_ignored(rig: Rig) -> None:
@@ -276,13 +302,13 @@ def test_an_unreadable_entry_is_quarantined_with_an_event(rig: Rig) -> None:
 
 def test_hosts_are_started_by_precedence(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    start = supervisor.Host.start
+    start = hosted_shards.Host.start
 
     def recorded(handle: HostHandle, services: Services) -> Any:
         started.append(str(handle.shard))
         return start(handle, services)
 
-    monkeypatch.setattr(supervisor.Host, "start", recorded)
+    monkeypatch.setattr(hosted_shards.Host, "start", recorded)
     rig.set_shards("tally", 2)
     first = dataclasses.replace(tally.kind(2), precedence=0)
     last = dataclasses.replace(chore.kind(), precedence=9)

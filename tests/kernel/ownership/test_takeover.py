@@ -4,15 +4,16 @@ import os
 import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from structlog.testing import capture_logs
 
 from chronolet.kernel.decider import Effect
 from chronolet.kernel.hosting import notices
-from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.kind import EffectContext, Kind
 from chronolet.kernel.observer import Observer
-from chronolet.kernel.ownership.lease import LifeLock
-from chronolet.kernel.storage.store import Acquired, Committed, HistoryMissing, Snapshot, Step
+from chronolet.kernel.ownership.life_lock import LifeLock
+from chronolet.kernel.storage.store import Acquired, Beat, Committed, HistoryMissing, Snapshot, Step
 from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
@@ -33,9 +34,7 @@ def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)
-    acquired = rig.store.acquire(
-        CHORE, rig.store.heads([CHORE])[CHORE].token, process, registry.SCHEMA, proven_dead=False
-    )
+    acquired = rig.store.acquire(CHORE, rig.store.heads([CHORE])[CHORE].token, process, registry.SCHEMA)
     assert isinstance(acquired, Acquired)
     return acquired.head.token
 
@@ -59,49 +58,50 @@ def test_the_shards_of_a_dead_process_on_this_machine_are_taken_over_immediately
 
 
 def test_the_shards_of_a_live_process_are_not_taken_over(rig: Rig, tmp_path: Path) -> None:
-    own(rig, "alive", lease_milliseconds=3_600_000)
+    rig.timing = Timing(looks_per_renewal=20_000)
+    token = own(rig, "alive", lease_milliseconds=3_600_000)
     lock = LifeLock(tmp_path / "locks", "alive")
-    process = rig.process(chore.kind(), locks=tmp_path / "locks", begin=False)
+    process = rig.process(chore.kind(), locks=tmp_path / "locks", lease_milliseconds=3_600_000, begin=False)
     process.start()
     line = process._setup.store.line  # type: ignore[attr-defined]
-    scratch.wait_until(lambda: line.calls.count("alive") >= 3, "three looks at the live processes")
+    scratch.wait_until(lambda: line.calls.count("renewals") >= 3, "three looks at the live processes")
     assert owner(rig) == "alive"
     lock.release()
-    rig.store.retire("alive", [])
-    scratch.wait_until(lambda: owner(rig) == process.id, "the end of its lease")
+    rig.store.retire("alive", [(CHORE, token)])
+    scratch.wait_until(lambda: owner(rig) == process.id, "the handover")
 
 
-def test_the_shards_of_a_process_elsewhere_are_taken_over_after_its_lease_expired(rig: Rig) -> None:
-    own(rig, "elsewhere", lease_milliseconds=400)
+def test_the_shards_of_a_process_elsewhere_are_taken_over_once_its_counter_stands_still(rig: Rig) -> None:
+    """The key of its lease, which lasts for an hour, is no proof of life."""
+    own(rig, "elsewhere", lease_milliseconds=3_600_000)
     process = rig.process(chore.kind())
     assert owner(rig) == process.id
-    assert not rig.store.alive().keys() & {"elsewhere"}
+    assert rig.store.renewals().keys() == {process.id}
     assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
 
 
-def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> None:
-    """The takeover is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
-    # The first renewal comes after 20 minutes, longer than this test waits. Many checks for free shards precede it.
-    rig.timing = Timing(looks_per_renewal=2_000)
-    own(rig, "elsewhere", lease_milliseconds=1_500)
-    process = rig.process(chore.kind(), lease_milliseconds=3_600_000, begin=False)
-    process.start()
-    rig.wait(kernel.ShardTakenOver)
-    assert not rig.store.alive().keys() & {"elsewhere"}
-    assert owner(rig) == process.id
-
-
-def test_a_missing_lease_proves_nothing_on_a_server_that_has_just_started(rig: Rig) -> None:
-    """Leases may have expired while the server was down, or been lost with its last writes. Their owners may still
-    act.
-    """
+def test_the_shards_of_a_process_that_renews_its_lease_are_not_taken_over(rig: Rig) -> None:
+    """Not even without the key of its lease, as after a step of the server's clock."""
     own(rig, "elsewhere")
-    rig.server.up_since = rig.server.clock()
-    process = rig.process(chore.kind(), lease_milliseconds=900, begin=False)
+    process = rig.process(chore.kind(), begin=False)
     process.start()
-    rig.wait(kernel.ShardTakenOver)
-    assert rig.server.clock() - rig.server.up_since >= 900
+    line = process._setup.store.line  # type: ignore[attr-defined]
+    for number in range(1, 60):
+        looks = line.calls.count("renewals")
+        rig.store.renew("elsewhere", "", 1, Beat(number, number - 1))
+        scratch.wait_until(lambda looks=looks: line.calls.count("renewals") > looks + 1, "two looks at the counter")
+    assert owner(rig) == "elsewhere"
+    scratch.wait_until(lambda: owner(rig) == process.id, "the takeover after the last renewal")
+
+
+def test_a_shard_is_taken_over_soon_after_its_owners_counter_stopped(rig: Rig) -> None:
+    """The takeover is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
+    rig.timing = Timing(looks_per_renewal=50)
+    own(rig, "elsewhere", lease_milliseconds=3_600_000)
+    process = rig.process(chore.kind(), lease_milliseconds=1_500)
+    line = process._setup.store.line  # type: ignore[attr-defined]
     assert owner(rig) == process.id
+    assert line.calls.count("renew") <= 4, "the lease was renewed more often than in a time-to-live"
 
 
 def test_the_lock_files_of_dead_processes_are_removed(rig: Rig, tmp_path: Path) -> None:
@@ -157,6 +157,20 @@ class Losses(Observer):
         self.lost.append((shard, sorted(keys)))
 
 
+def test_an_idle_owner_learns_of_its_loss_from_its_next_renewal(rig: Rig) -> None:
+    """Only the shard's token has changed; the process's own entry is as it was."""
+    losses = Losses()
+    process = rig.process(chore.kind(), observer=losses)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
+    rig.settle()
+    with rig.server.changed:
+        rig.server.update(CHORE, token="9:thief")
+    scratch.wait_until(lambda: losses.lost == [(CHORE, ["a"])], "the release of the lost shard")
+    assert process.lease.lapses >= 1
+    scratch.wait_until(process.lease.valid, "the lease again")
+
+
 def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> None:
     """The process runs none of their effects: its standing effect has ended before the lease is valid again."""
     line, cancelled, losses = Line(), threading.Event(), Losses()
@@ -172,8 +186,7 @@ def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> N
     assert losses.lost == []
     line.down = True
     scratch.wait_until(lambda: first.id not in rig.store.alive(), "the end of the lease")
-    # A long lease: the first process must not get the shard back.
-    second = rig.process(chore.kind(), lease_milliseconds=3_600_000)
+    second = rig.process(chore.kind())
     assert owner(rig) == second.id
     assert not first.lease.valid()
     line.down = False
@@ -183,6 +196,49 @@ def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> N
     rig.send(Assign(request=request(), key="a"))
     rig.wait(chore.Assigned, 2)
     assert {entry.actor for entry in rig.log() if entry.type == "chore.Assigned@1"} == {"chore#1", "chore#2"}
+
+
+def test_a_deleted_key_is_no_proof_of_death(rig: Rig) -> None:
+    """Neither by an operator, nor by a step of the server's clock, after which all keys of leases have expired."""
+    first = rig.process(chore.kind())
+    second = rig.process(chore.kind(), begin=False)
+    second.start()
+    scratch.wait_until(lambda: second.phase == "standing by", "the second process on standby")
+    line = rig.lines[-1]
+    for _ in range(20):
+        looks = line.calls.count("survey")
+        with rig.server.changed:
+            rig.server.leases.clear()
+        scratch.wait_until(lambda looks=looks: line.calls.count("survey") > looks + 1, "two looks at the counters")
+    assert owner(rig) == first.id
+    assert not rig.events(kernel.ShardTakenOver)
+
+
+def test_no_standing_effect_runs_for_two_owners(rig: Rig) -> None:
+    """The renewals of the first owner do not arrive: its effect has ended before the second owner starts its own."""
+    line, seen = Line(), list[str]()
+
+    def standing(name: str) -> Kind[Any]:
+        def stand(_effect: Effect, context: EffectContext) -> None:
+            context.fence("stand")
+            seen.append(f"{name} begins")
+            context.cancelled.wait()
+            seen.append(f"{name} ends")
+
+        return chore.kind(standing=stand)
+
+    first = rig.process(standing("first"), line=line)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    scratch.wait_until(lambda: seen == ["first begins"], "the effect")
+    line.blocked.add("renew")
+    second = rig.process(standing("second"), begin=False)
+    second.start()
+    scratch.wait_until(lambda: "second begins" in seen, "the effect of the second owner")
+    assert seen == ["first begins", "first ends", "second begins"]
+    assert owner(rig) == second.id
+    line.blocked.clear()
+    scratch.wait_until(first.lease.valid, "the lease of the first process")
+    assert seen == ["first begins", "first ends", "second begins"], "an effect of a lost shard was started again"
 
 
 def test_a_standby_process_stands_by_again_after_the_server_was_emptied(rig: Rig) -> None:
@@ -216,7 +272,7 @@ def test_a_fenced_host_stops_and_its_process_continues(rig: Rig) -> None:
     refusals = Refusals()
     first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3_600_000)
     token = rig.store.heads([CHORE])[CHORE].token
-    thief = rig.store.acquire(CHORE, token, "thief", registry.SCHEMA, proven_dead=True)
+    thief = rig.store.acquire(CHORE, token, "thief", registry.SCHEMA, proof="lock")
     assert isinstance(thief, Acquired)
     rig.store.renew("thief", "", 3_600_000)
     rig.send(Assign(request=request(), key="a"))
@@ -259,7 +315,7 @@ def test_a_shard_without_its_history_is_quarantined_and_the_others_continue(rig:
     rig.wait(tally.Added)
     first.retire()
     snapshot = Snapshot(position=rig.store.last(), format=tally.kind(1).format, state=b"\x80")
-    thief = rig.store.acquire(Shard("tally"), "", "thief", registry.SCHEMA, proven_dead=False)
+    thief = rig.store.acquire(Shard("tally"), "", "thief", registry.SCHEMA)
     assert isinstance(thief, Acquired)
     assert rig.store.snapshot(Shard("tally"), thief.head.token, snapshot)
     rig.store.retire("thief", [(Shard("tally"), thief.head.token)])

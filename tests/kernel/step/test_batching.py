@@ -8,6 +8,7 @@ from chronolet.kernel.effects.slot import PauseOver
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal
+from chronolet_schemas.times import Stamp
 
 
 class Flood(Event, frozen=True, kw_only=True):
@@ -19,7 +20,7 @@ class Single(Event, frozen=True, kw_only=True):
 
 
 class Floods(Signal, frozen=True, kw_only=True):
-    events: tuple[tuple[Position, Flood], ...]
+    events: tuple[tuple[Stamp, Flood], ...]
 
 
 BATCHES: Any = {Flood: lambda events: Floods(events=tuple(events))}
@@ -32,7 +33,7 @@ def entry(number: int, kind: type[Event] = Flood, keys: tuple[str, ...] = ("node
 
 def numbers(item: Input) -> list[int]:
     assert isinstance(item.message, Floods)
-    assert all(at.n == event.number for at, event in item.message.events)
+    assert all(at.position.n == event.number for at, event in item.message.events)
     return [event.number for _, event in item.message.events]
 
 

@@ -36,7 +36,7 @@ def begin(store: Store) -> str:
 
 
 def take(store: Store, shard: Shard, process: str = "p") -> str:
-    acquired = store.acquire(shard, store.heads([shard])[shard].token, process, 1, proven_dead=False)
+    acquired = store.acquire(shard, store.heads([shard])[shard].token, process, 1)
     assert isinstance(acquired, Acquired)
     return acquired.head.token
 

@@ -21,20 +21,41 @@ def store(redis_server: PrivateRedis) -> Iterator[RedisStore]:
     made.close()
 
 
-def test_a_library_of_the_same_name_with_other_code_is_refused_and_kept(redis_server: PrivateRedis) -> None:
-    other = library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
-    assert other != library.code()
+@pytest.mark.parametrize("name", library.LIBRARIES)
+def test_a_library_of_the_same_name_with_other_code_is_refused_and_kept(redis_server: PrivateRedis, name: str) -> None:
+    other = library.code(name).replace("-- Next:", "-- Then:")
+    assert other != library.code(name)
     redis_server.client().function_load(other)
-    with pytest.raises(StoreUnreachable, match="other code") as caught:
+    with pytest.raises(StoreUnreachable, match=f"{name} with other code") as caught:
         unchecked(redis_server.url).check()
     assert not caught.value.healing
-    assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
+    assert redis_server.client().function_list(library=name, withcode=True)[0][7] == other.encode()
 
 
-def test_the_library_is_the_published_text() -> None:
-    """Earlier releases compare the library byte by byte: if even one comment is reworded, they refuse the server."""
-    digest = hashlib.sha256(library.code().encode()).hexdigest()
-    assert digest == "3332be90b3f5f42e1b9cbb5b01afecf50f377041987300619ae74bf92d9f7f44"
+PUBLISHED = {
+    "chronolet_1": "3332be90b3f5f42e1b9cbb5b01afecf50f377041987300619ae74bf92d9f7f44",
+}
+"""SHA-256 of the libraries that former releases have loaded."""
+
+
+def test_the_libraries_are_the_published_texts() -> None:
+    """Former releases compare them to the byte: one reworded comment, and they refuse the server."""
+    for name, digest in PUBLISHED.items():
+        assert hashlib.sha256(library.code(name).encode()).hexdigest() == digest
+
+
+def test_a_former_release_leaves_later_libraries_alone(
+    redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older and a newer agent on one server load what they have, and keep what the other has loaded."""
+    all_libraries = dict(library.LIBRARIES)
+    former = {"chronolet_1": all_libraries["chronolet_1"]}
+    for has in (former, all_libraries, former):
+        monkeypatch.setattr(library, "LIBRARIES", has)
+        unchecked(redis_server.url).check()
+        loaded = {found[1].decode() for found in redis_server.client().function_list()}
+        assert loaded == set(former if has is former and len(loaded) == 1 else all_libraries)
+    assert loaded == set(all_libraries)
 
 
 def test_processes_that_load_the_library_concurrently_all_succeed(redis_server: PrivateRedis) -> None:
@@ -52,14 +73,14 @@ def test_processes_that_load_the_library_concurrently_all_succeed(redis_server: 
     for thread in threads:
         thread.join()
     assert errors == []
-    assert len(redis_server.client().function_list()) == 1
+    assert len(redis_server.client().function_list()) == len(library.LIBRARIES)
 
 
 def test_the_functions_survive_a_restart_of_the_server(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     redis_server.kill9()
     redis_server.start()
-    assert len(redis_server.client().function_list()) == 1
+    assert len(redis_server.client().function_list()) == len(library.LIBRARIES)
     assert isinstance(store.step(fitting(store, token)), Committed)
 
 

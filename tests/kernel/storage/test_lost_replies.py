@@ -34,7 +34,7 @@ def store(line: Proxy) -> Iterator[RedisStore]:
 def test_a_step_whose_reply_is_lost_is_committed_once(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
     for turn in range(10):
-        line.lose_reply(b"chronolet_step_1")
+        line.lose_reply(b"chronolet_step_2")
         done = store.step(fitting(store, token, 100, step_id=str(turn)))
         assert isinstance(done, Committed)
         assert (done.version, done.at) == (turn + 1, store.last())
@@ -44,7 +44,7 @@ def test_a_step_whose_reply_is_lost_is_committed_once(line: Proxy, store: RedisS
 
 def test_a_step_without_events_whose_reply_is_lost_is_committed_once(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
-    line.lose_reply(b"chronolet_step_full_1")
+    line.lose_reply(b"chronolet_step_full_2")
     assert isinstance(store.step(fitting(store, token, 0, new_log_cursor=store.last())), Committed)
     assert line.lost == 1
     assert store.heads([SHARD])[SHARD].version == 1
@@ -52,7 +52,7 @@ def test_a_step_without_events_whose_reply_is_lost_is_committed_once(line: Proxy
 
 def test_a_step_that_arrives_after_its_own_repeat_is_refused(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
-    line.keep(b"chronolet_step_1")
+    line.keep(b"chronolet_step_2")
     assert isinstance(store.step(fitting(store, token, 3)), Committed)
     assert b"CONFLICT" in line.deliver()
     assert numbers(store) == [1, 2, 3, 4]
@@ -63,12 +63,12 @@ def test_a_step_that_arrives_after_a_takeover_is_fenced(
 ) -> None:
     token = begin(store)
     impatient = connect(line.url, timeouts=replace(PATIENT, resending_seconds=0.0))
-    line.keep(b"chronolet_step_1")
+    line.keep(b"chronolet_step_2")
     with pytest.raises(StoreUnreachable, match="may have happened"):
         impatient.step(fitting(store, token, 3))
     assert line.keeps
     other = connect(redis_server.url)
-    taken = other.acquire(SHARD, token, "q", 1, proven_dead=True)
+    taken = other.acquire(SHARD, token, "q", 1, proof="lock")
     assert isinstance(taken, Acquired)
     assert b"FENCED" in line.deliver()
     assert numbers(store) == [1]
@@ -82,7 +82,8 @@ def test_every_other_call_succeeds_although_its_reply_is_lost(line: Proxy, store
     token = begin(store)
     assert numbers(store) == [1]
     for name in ("renew", "try", "snapshot", "archived", "acquire", "send", "trim"):
-        line.lose_reply(f"chronolet_{name}_1".encode())
+        version = 2 if name in ("renew", "acquire") else 1
+        line.lose_reply(f"chronolet_{name}_{version}".encode())
         match name:
             case "renew":
                 store.renew("p", "info", 3_600_000)

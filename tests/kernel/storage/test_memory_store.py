@@ -15,7 +15,7 @@ def test_all_events_of_a_step_have_the_same_time_although_the_clock_advances() -
     server = MemoryServer(clock=itertools.count(1000).__next__)
     store, shard = MemoryStore(server), Shard("chore")
     store.begin("r", {"chore": 1}, RECORD)
-    acquired = store.acquire(shard, "", "p", 1, proven_dead=False)
+    acquired = store.acquire(shard, "", "p", 1)
     assert isinstance(acquired, Acquired)
     step = Step(
         shard=shard,

@@ -47,7 +47,7 @@ WRONG_KEYS: dict[str, tuple[str, Refused]] = {
     "step, dead letters": (KEYS.dead, lambda s, t: s.step(_step)),
     "begin, log": (KEYS.log, lambda s, t: begin(s)),
     "begin, meta": (KEYS.meta, lambda s, t: begin(s)),
-    "acquire": (KEYS.shard(SHARD), lambda s, t: s.acquire(SHARD, t, "p", 1, proven_dead=False)),
+    "acquire": (KEYS.shard(SHARD), lambda s, t: s.acquire(SHARD, t, "p", 1)),
     "heads": (KEYS.shard(SHARD), lambda s, t: s.heads([KEEPER, SHARD])),
     "renew": (KEYS.alive("p"), lambda s, t: s.renew("p", "", 1000)),
     "retire": (KEYS.shard(SHARD), lambda s, t: s.retire("p", [(SHARD, t)])),
@@ -247,7 +247,7 @@ def test_a_full_server_refuses_only_calls_that_add_to_the_log(store: RedisStore,
     assert store.snapshot(SHARD, token, Snapshot(before, 1, b"state"))
     assert store.mark_archived(KEEPER, keeper, before)
     assert store.trim(KEEPER, keeper, before, [SHARD]) in range(200, 302)
-    assert isinstance(store.acquire(SHARD, token, "q", 1, proven_dead=True), Acquired)
+    assert isinstance(store.acquire(SHARD, token, "q", 1, proof="lock"), Acquired)
     store.retire("q", [(SHARD, "2:q")])
     assert store.heads([SHARD])[SHARD].token == ""
     client.config_set("maxmemory", 0)

@@ -1,7 +1,8 @@
-"""The kinds and shard counts that a new log fixes permanently, whether or not this release hosts them."""
+"""The kinds and shard counts with which a new log begins, whether or not this release hosts them."""
 
 from chronolet.node.composition.collectors import uncollected
 from chronolet.node.composition.kinds import SHARDS
+from chronolet.node.settings.shard_counts import DIVISIBLE
 from chronolet.node.settings.table import ALL_ACTORS
 
 
@@ -11,6 +12,7 @@ def test_a_new_log_knows_all_ten_kinds() -> None:
     assert SHARDS.keys() >= set(ALL_ACTORS)
     several = {kind: count for kind, count in SHARDS.items() if count > 1}
     assert several == {"pod": 4, "prober": 4}
+    assert several.keys() == set(DIVISIBLE)
 
 
 def test_a_process_that_runs_pods_warns_of_missing_collectors() -> None:

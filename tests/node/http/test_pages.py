@@ -94,7 +94,12 @@ def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
     redis = "redis://:secret@localhost:6379?password=secret"
     docker = "ssh://me:secret@host"
     configured = replace(
-        settings(tmp_path), event_webhook_url=hook, redis=redis, docker=docker, redis_password=Secret("secret")
+        settings(tmp_path),
+        event_webhook_url=hook,
+        tracing_endpoint="http://me:secret@traces.example:4318/v1/traces",
+        redis=redis,
+        docker=docker,
+        redis_password=Secret("secret"),
     )
     page = configz(configured)({})
     shown = body(page)
@@ -104,6 +109,7 @@ def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
     assert (kubelet["fileCheckFrequency"], kubelet["logging"]) == ("20s", {"format": "text"})
     assert own["event-webhook-url"] == "https://hooks.example:8443"
     assert b"secret" not in page.body.replace(b"event-webhook-secret-file", b"")
+    assert own["tracing-endpoint"] == "http://traces.example:4318"
     assert own["docker"] == "ssh://host"
     assert (own["redis"], own["node"], own["pleg-relist-threshold"]) == ("redis://localhost:6379", "n", "3m0s")
 

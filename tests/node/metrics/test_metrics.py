@@ -85,9 +85,9 @@ def test_a_step_changes_its_own_metrics_and_those_of_the_kubelet(metrics: Metric
 
 def test_metrics_fulfil_the_observer_port(metrics: Metrics) -> None:
     observer: Observer = metrics
-    observer.effect_started("pod", "StartContainer")
+    observer.effect_started("pod", "StartContainer", began=1.0)
     assert value(metrics, "chronolet_effects_running", kind="pod", effect="StartContainer") == 1
-    observer.effect_done("pod", "StartContainer", 0.5, "done")
+    observer.effect_done("pod", "StartContainer", 0.5, "done", began=1.0)
     assert value(metrics, "chronolet_effects_running", kind="pod", effect="StartContainer") == 0
     assert value(metrics, "chronolet_effects_total", kind="pod", effect="StartContainer", outcome="done") == 1
     observer.lease_valid(True)

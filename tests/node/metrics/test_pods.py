@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from chronolet.node.metrics.pods import PodMetrics
+from chronolet.node.metrics.worker_starts import WorkerStarts
 from chronolet_schemas import pod
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
 
@@ -82,3 +83,19 @@ def test_work_on_pods_is_counted_by_its_purpose(registry: CollectorRegistry, fig
         for one in ("create", "kill", "update", "sync")
     }
     assert sums == {"create": 2, "kill": 2, "update": 2, "sync": 2}
+
+
+def test_the_time_to_the_first_work_on_a_pod(registry: CollectorRegistry) -> None:
+    starts = WorkerStarts(registry)
+    name = "kubelet_pod_worker_start_duration_seconds"
+    starts.worked("default/web")
+    assert registry.get_sample_value(f"{name}_count") == 0, "its acceptance is unknown"
+    starts.count(accepted(at=1_000))
+    starts.worked("default/web")
+    starts.worked("default/web")
+    assert registry.get_sample_value(f"{name}_count") == 1
+    assert (registry.get_sample_value(f"{name}_sum") or 0) > 0
+    starts.count(accepted())
+    starts.count(pod.PodEnded(**ABOUT))
+    starts.worked("default/web")
+    assert registry.get_sample_value(f"{name}_count") == 1, "the pod ended before any work on it"

@@ -33,6 +33,9 @@ _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
+Permit = Callable[[], None]
+"""Raises `Refusal` if the engine that answers now is not the one that the caller may use."""
+
 ABSENT: Sequence[RefusalKind] = ("not_found",)
 ENDED: Sequence[RefusalKind] = ("not_found", "conflict")
 """Kinds which mean that there is nothing left to act on. `conflict`: the container is not running, and none of its
@@ -52,9 +55,14 @@ class Connection:
     `timeout_seconds` bounds each wait for bytes unless a call overrides it.
 
     At most `pool_size` idle connections are kept open, so that a burst does not leave open files behind.
+
+    `permit` is called before each call, and again before a reply that something does not exist is passed on: another
+    engine in the place of the expected one knows none of its containers.
     """
 
-    def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
+    def __init__(
+        self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 16, permit: Permit = lambda: None
+    ) -> None:
         if not host.startswith(_SCHEME):
             raise Refusal(
                 "invalid",
@@ -62,6 +70,7 @@ class Connection:
             )
         self.socket_path = host.removeprefix(_SCHEME)
         self._timeout = timeout_seconds
+        self._permit = permit
         self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, maxsize=pool_size)
         self._prefix = ""
 
@@ -79,6 +88,7 @@ class Connection:
 
         Raises `Refusal` if the status is 400 or above, or if the exchange fails.
         """
+        self._permit()
         target = self._target(path, query)
         headers = {"Content-Type": content_type} if body is not None else {}
         try:
@@ -93,7 +103,7 @@ class Connection:
         except (HTTPError, OSError) as error:
             raise self._broken(error, method, path) from error
         if reply.status >= errors.FIRST_ERROR_STATUS:
-            raise errors.refused(reply.status, reply.data)
+            raise self._refused(reply.status, reply.data)
         return reply.data
 
     def call_unless(
@@ -132,6 +142,7 @@ class Connection:
         `connected` is called before any of the reply has arrived, with an object that can end the exchange from another
         thread.
         """
+        self._permit()
         connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
         try:
             connection.connect()
@@ -145,7 +156,7 @@ class Connection:
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
             if reply.status >= errors.FIRST_ERROR_STATUS:
-                raise errors.refused(reply.status, reply.read())
+                raise self._refused(reply.status, reply.read())
             raw.settimeout(idle_seconds)
         except (HTTPError, OSError) as error:
             connection.close()
@@ -159,6 +170,7 @@ class Connection:
         """Make a POST request that starts a command, and turn the connection into the command's streams. Raises
         `Refusal` as `call` does.
         """
+        self._permit()
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             raw.settimeout(self._timeout)
@@ -167,8 +179,10 @@ class Connection:
         except OSError as error:
             raw.close()
             raise self._broken(error, "POST", path) from error
-        except Refusal:
+        except Refusal as refusal:
             raw.close()
+            if refusal.kind == "not_found":
+                self._permit()
             raise
 
     def forget_version(self) -> None:
@@ -198,6 +212,12 @@ class Connection:
             raise Refusal("failed", f"{self.socket_path}: not a Docker Engine: /version has no API version") from error
         use = min((major, minor), _NEWEST_KNOWN)
         return f"/v{use[0]}.{use[1]}"
+
+    def _refused(self, status: int, body: bytes) -> Refusal:
+        refusal = errors.refused(status, body)
+        if refusal.kind == "not_found":
+            self._permit()
+        return refusal
 
     def _bounds(self, seconds: float | None) -> urllib3.Timeout:
         read = self._timeout if seconds is None else seconds

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from chronolet.adapters.docker_runtime.connection import ABSENT, Connection
+from chronolet.adapters.docker_runtime.connection import ABSENT, Connection, Permit
 from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
 from chronolet.ports.runtime.images import DiskState, HeldImage
 from chronolet.ports.runtime.runtime import Refusal
@@ -48,10 +48,14 @@ _containers = msgspec.json.Decoder(list[_Container])
 
 
 class DockerImages:
-    """Implements `ports.runtime.images.Images` on the engine at `host`. Connects on the first call."""
+    """Implements `ports.runtime.images.Images` on the engine at `host`. Connects on the first call. `permit` raises
+    `Refusal` if the engine must not be used, see `Connection`.
+    """
 
-    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0) -> None:
-        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2)
+    def __init__(
+        self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, permit: Permit = lambda: None
+    ) -> None:
+        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2, permit=permit)
         self._root = ""
 
     def list(self) -> Sequence[HeldImage]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from chronolet.adapters.docker_runtime import answers, bodies, streams
-from chronolet.adapters.docker_runtime.connection import ABSENT, ENDED, Connection, quoted
+from chronolet.adapters.docker_runtime.connection import ABSENT, ENDED, Connection, Permit, quoted
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime.runtime import (
@@ -48,6 +48,7 @@ class DockerRuntime:
     """Implements `ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call.
 
     `list_seconds` is the time-out of `list`, `timeout_seconds` that of every call that does not set one itself.
+    `permit` raises `Refusal` if the engine must not be used, see `Connection`.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class DockerRuntime:
         timeout_seconds: float = 30.0,
         list_seconds: float = 30.0,
         pool_size: int = 16,
+        permit: Permit = lambda: None,
     ) -> None:
         self._list_seconds = list_seconds
-        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
+        self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size, permit=permit)
         self._execs = Execs(self._connection)
         self._root = ""
 

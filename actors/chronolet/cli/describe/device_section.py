@@ -20,6 +20,7 @@ from chronolet.devices.state import State
 from chronolet_schemas import codec
 from chronolet_schemas.devices import DevicesFreed, DevicesRefused
 from chronolet_schemas.envelope import Entry, Event
+from chronolet_schemas.times import time_of
 
 _RESOURCES = ("Resource", "Capacity", "Allocatable", "Allocated", "Plugin", "Since")
 _HISTORY = ("Age", "When", "What")
@@ -84,7 +85,7 @@ def history(log: Iterable[Entry], resource: str, device: str) -> Iterator[Moment
             continue  # written by a newer release; `log` shows it undecoded
         state = DECIDER.evolve(state, event) or DECIDER.initial
         after = _view(state, resource, device)
-        yield from (Moment(entry.position.milliseconds, what) for what in _between(before, after, event))
+        yield from (Moment(time_of(entry), what) for what in _between(before, after, event))
         before = after
 
 

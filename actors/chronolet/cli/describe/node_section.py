@@ -11,8 +11,8 @@ from typing import Any
 
 from chronolet.cli.describe.layout import line, mapping, moment
 from chronolet.cli.describe.pod_section import conditions, events
-from chronolet.cli.get.nodes import cores, kibibytes
 from chronolet.cli.printing import ages, table
+from chronolet.node.http.api_node import cores, kibibytes
 from chronolet.pod.state import State
 from chronolet.pod.status.status import pod_status
 from chronolet.rules.resources import resources

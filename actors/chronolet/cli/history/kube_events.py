@@ -37,6 +37,7 @@ _PLACES = {
     "kubernetes": "a Kubernetes API server",
 }
 _PAGE = 1_000
+_SECOND = 1_000
 _BLOCK_MILLISECONDS = 5_000
 
 
@@ -136,7 +137,7 @@ class WholeLog(Source):
 
     def _taken(self, entries: Iterable[Entry]) -> Iterator[Any]:
         for at, event in recorded(self._tracking(entries), lambda _: True):
-            self.first = self.first or at
+            self.first = self.first or at.position
             yield self._view.take(at, event)
 
     def _tracking(self, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -163,10 +164,12 @@ def elsewhere(node: Session) -> str:
 
 
 def last_seen(event: Object) -> int:
-    """Return when the event last occurred, in milliseconds since the epoch. An Event's resource version is the log
-    position of its last occurrence.
+    """Return the time of the last occurrence in milliseconds. An Event's resource version is its log position. That has
+    the time, unless the log's positions were ahead; `lastTimestamp` has whole seconds.
     """
-    return Position.parse(event["metadata"]["resourceVersion"]).milliseconds
+    exact = Position.parse(event["metadata"]["resourceVersion"]).milliseconds
+    second = pod_rows.milliseconds(event["lastTimestamp"])
+    return exact if 0 <= exact - second < _SECOND else second
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
-from chronolet_schemas import codec
+from chronolet_schemas import codec, times
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _BLOCK_MILLISECONDS = 5_000
@@ -61,7 +61,8 @@ def command(
     write = as_json if output else as_line
     with session(settings) as node:
         after = _begin(node, since, None if chosen.narrow else count)
-        wanted = _filtered(node.entries(after), chosen, cursor := _Cursor(after))
+        newer = _newer(node.entries(after), 0 if since is None else node.now() - _duration(since))
+        wanted = _filtered(newer, chosen, cursor := _Cursor(after))
         for entry in deque(wanted, maxlen=count) if count is not None else wanted:
             click.echo(write(entry))
         for entry in _following(node, cursor.position) if following else ():
@@ -107,6 +108,11 @@ def _filtered(entries: Iterator[Entry], chosen: Filter, cursor: _Cursor) -> Iter
             yield entry
 
 
+def _newer(entries: Iterator[Entry], milliseconds: int) -> Iterator[Entry]:
+    """Skip the entries from before this time: positions may be ahead of the times of their entries."""
+    return (entry for entry in entries if times.time_of(entry) >= milliseconds)
+
+
 def _begin(node: Session, since: str | None, count: int | None) -> Position:
     starts = [START]
     if since is not None:
@@ -128,17 +134,20 @@ def decoded(entry: Entry) -> Any:
     data as hexadecimal text.
     """
     try:
-        return msgpack.unpackb(entry.data, strict_map_key=False)
+        found = msgpack.unpackb(entry.data, strict_map_key=False)
     # TypeError: a map key in msgpack may have any type, such as a list.
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         return f"undecodable ({error}): {entry.data.hex()}"
+    if isinstance(found, dict):
+        found.pop(times.FIELD, None)  # shown as the entry's time
+    return found
 
 
 def as_json(entry: Entry) -> str:
     """Format the entry as one JSON object. Times in `data` are milliseconds since the epoch."""
     fields = {
         "position": str(entry.position),
-        "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
+        "time": ages.rfc3339(times.time_of(entry), fraction=True),
         "type": entry.type,
         "entity": entry.entity,
         "subject": entry.subject,
@@ -158,7 +167,7 @@ def _data(entry: Entry) -> Any:
 
 def as_line(entry: Entry) -> str:
     """Format the entry as text: time, number, entity, type, subject, cause, data."""
-    time = ages.rfc3339(entry.position.milliseconds, fraction=True)
+    time = ages.rfc3339(times.time_of(entry), fraction=True)
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
     words += [f"<-{_cause(entry.cause)}"] if entry.cause else []

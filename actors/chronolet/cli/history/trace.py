@@ -25,7 +25,8 @@ from chronolet.history.start_trace import Trace, trace
 from chronolet.node.settings.settings import Settings
 from chronolet.ports.spans import Span
 from chronolet_schemas import codec
-from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.envelope import Event
+from chronolet_schemas.times import Stamp, stamp_of
 
 MOST_SHOWN = 60
 """The maximum number of steps to print: a pod that waits for its image may have thousands."""
@@ -57,12 +58,12 @@ def command(*, settings: Settings, name: str, namespace: str, output: str | None
             click.echo(f"note: {line}", err=True)
 
 
-def _events(node: Session, pod: str) -> Iterator[tuple[Position, str, Event]]:
+def _events(node: Session, pod: str) -> Iterator[tuple[Stamp, str, Event]]:
     for entry in node.entries():
         if not concerns_start(entry, pod):
             continue
         try:
-            yield entry.position, entry.entity, codec.decode(entry.type, entry.data, Event)
+            yield stamp_of(entry), entry.entity, codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:
             if entry.entity == f"pod/{pod}":
                 node.unreadable.add(entry.position)

@@ -23,6 +23,9 @@ from chronolet.kernel.kind import Effect, Kind
 from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, MAX_ATTEMPTS
 from chronolet.kernel.step.suspects import PAUSED_FROM, Suspects, mark_of
 
+NoteKey = tuple[str, str, str]
+"""Identifies an effect across owners of its shard: entity, subject, intent."""
+
 
 class Hold(NamedTuple):
     """A failed effect waiting out its back-off."""
@@ -37,8 +40,14 @@ class EffectRunner:
     """
 
     def __init__(
-        self, kind: Kind[Any], shared: RunnerDependencies, suspects: Suspects, watching: Callable[[], bool]
+        self,
+        kind: Kind[Any],
+        shared: RunnerDependencies,
+        suspects: Suspects,
+        watching: Callable[[], bool],
+        notes: Mapping[NoteKey, str] | None = None,
     ) -> None:
+        """`notes`: what the effects of the shard's former owner have left, by entity, subject and intent."""
         self._kind = kind
         self._shared = shared
         self._timing = shared.timing
@@ -51,6 +60,10 @@ class EffectRunner:
         self._slots: dict[str, dict[str, Slot]] = {}
         self._pauses: dict[tuple[str, str, str], float] = {}
         self._held: dict[str, dict[str, Hold]] = {}
+        self._resume = dict(notes or {})
+        self._finishing = False
+        self.notes: dict[NoteKey, str] = {}
+        """What finished effects have left for the same effects at the shard's next owner."""
 
     def reconcile(self, key: str, wanted: Sequence[Effect], cause_for: Callable[[str], str]) -> None:
         """Start missing effects; cancel those that are no longer wanted or have a new intent. `cause_for` maps a
@@ -63,6 +76,8 @@ class EffectRunner:
             if effect is None or effect.intent != slot.effect.intent:
                 slot.cancel()
         self._drop_holds(key, by_subject)
+        if self._finishing:
+            return
         held = self._held.get(key, {})
         for subject, effect in by_subject.items():
             if subject not in slots and subject not in held:
@@ -87,12 +102,14 @@ class EffectRunner:
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
             del slots[subject]
+        if slot.note:
+            self.notes[slot.key, subject, intent] = slot.note
         self.clear_suspect(slot)
         if not slots:
             self._slots.pop(slot.key, None)
         if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
             self._pauses.pop((slot.key, subject, intent), None)
-        elif pause:
+        elif pause and not self._finishing:
             self._hold(slot, pause)
 
     def release(self, pause: PauseOver) -> None:
@@ -131,6 +148,29 @@ class EffectRunner:
         """
         return [one for one in wanted if (job := self._kind.effects.get(type(one))) is not None and job.lane is None]
 
+    def finish(self) -> None:
+        """Start nothing any more, and let the effects in progress end: the shard moves to another process."""
+        self._finishing = True
+        waiting = [*self._to_mark, *self._suspected]
+        self._to_mark, self._suspected = [], deque()
+        for slot in waiting:
+            self._shared.deliver(SlotFreed(slot))
+        for slots in self._slots.values():
+            for slot in slots.values():
+                if slot not in waiting:
+                    slot.finish()
+
+    def is_idle(self) -> bool:
+        """Whether no effect is in progress."""
+        return not self._slots
+
+    def cut_off(self) -> None:
+        """Keep the notes of the effects that have not finished in time."""
+        unfinished = [slot for slots in self._slots.values() for slot in slots.values()]
+        self.notes |= {
+            (slot.key, slot.effect.subject, slot.effect.intent): slot.note for slot in unfinished if slot.note
+        }
+
     def stop(self) -> None:
         """Cancel all effects and pauses. The host will decide no more results."""
         for held in self._held.values():
@@ -157,7 +197,8 @@ class EffectRunner:
         one_shot = self._kind.effects.get(type(effect))
         standing = one_shot is None
         job = one_shot or self._kind.standing[type(effect)]
-        slot = Slot(self._shared, self._kind.name, key, effect, job=job, cause=cause, standing=standing)
+        resume = self._resume.pop((key, effect.subject, effect.intent), "")
+        slot = Slot(self._shared, self._kind.name, key, effect, job=job, cause=cause, standing=standing, resume=resume)
         self._slots.setdefault(key, {})[effect.subject] = slot
         if standing:
             slot.launch()

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import structlog
+
 from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.kind import Effect, EffectFailed, EventDriven, Job
+from chronolet.kernel.kind import Begun, Effect, EffectFailed, EventDriven, Job, Report
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.timing import Timing
@@ -31,6 +33,12 @@ class Permit(Protocol):
 
     def valid(self) -> bool:
         """Whether the process may act now."""
+
+    def join(self, effect: Slot) -> None:
+        """Register a standing effect; its `lapse` is called when the lease lapses."""
+
+    def leave(self, effect: Slot) -> None:
+        """Unregister a standing effect, which has ended."""
 
 
 class SlotFreed(NamedTuple):
@@ -88,6 +96,7 @@ class Slot:
         job: Job | EventDriven,
         cause: str,
         standing: bool,
+        resume: str = "",
     ) -> None:
         self.kind = kind
         self.key = key
@@ -102,6 +111,8 @@ class Slot:
         self.priority = job.priority(effect) if isinstance(job, Job) and job.priority else ()
         self.concurrent = 0
         self.cancelled = threading.Event()
+        self.lapsed = False
+        """Whether a standing effect was stopped because the lease lapsed; it is still wanted."""
         self._shared = shared
         self._place = f"{kind}/{key} {effect.subject}"
         self._job = job
@@ -115,6 +126,11 @@ class Slot:
         self._started = 0.0
         self._sent_at = -shared.timing.progress_seconds
         self._stop: Callable[[], None] | None = None
+        self._finish: Callable[[Report], None] | None = None
+        self._resume = resume
+        self.note = ""
+        """What the effect has left for the same effect at the shard's next owner."""
+        self._stopping = threading.Lock()
 
     # -- EffectContext -------------------------------------------------------------------------------------------
     @property
@@ -124,6 +140,10 @@ class Slot:
     @property
     def cause(self) -> str:
         return self._cause
+
+    @property
+    def resume(self) -> str:
+        return self._resume
 
     @property
     def token(self) -> str:
@@ -175,15 +195,47 @@ class Slot:
     def cancel(self) -> None:
         """Cancel the effect, because it is no longer wanted."""
         self.cancelled.set()
-        stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
-            self._end("cancelled", None, "")
-        elif not self.standing and self._shared.lanes.withdraw(self):
+        if self._stop_event_driven() or self.standing:
+            return
+        if self._shared.lanes.withdraw(self):
             waited = time.monotonic() - self._queued_at
             self._shared.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
             # The subject's next effect must not wait for the turn of a cancelled one.
             self._shared.deliver(SlotFreed(self))
+
+    def finish(self) -> None:
+        """Let the effect end soon, because its shard moves to another process. A one-shot that is running goes on; one
+        that waits in its lane is withdrawn. A standing effect stops, if it can after the call that it is making.
+        """
+        if self._finish is not None:
+            self._finish(self._report)
+        elif self.standing:
+            self.cancel()
+        elif self._shared.lanes.withdraw(self):
+            self.cancelled.set()
+            self._shared.deliver(SlotFreed(self))
+
+    def _report(self, note: str, over: bool) -> None:
+        self.note = note
+        if over:
+            self.cancelled.set()
+            self._end("cancelled", None, "")
+
+    def lapse(self) -> None:
+        """Stop a standing effect because the lease lapsed, from any thread. The host starts it again after a pause."""
+        self.lapsed = True
+        self.cancelled.set()
+        self._stop_event_driven()
+
+    def _stop_event_driven(self) -> bool:
+        """Stop an event-driven effect that has begun; False if it is none, or has been stopped."""
+        with self._stopping:
+            stop, self._stop = self._stop, None
+        if stop is None:
+            return False
+        stop()
+        self._end("cancelled", None, "")
+        return True
 
     def _start_thread(self, job: Job) -> None:
         """Start the time-out and the worker's thread. Raises RuntimeError if the system is out of threads or memory."""
@@ -196,19 +248,33 @@ class Slot:
 
     def _start_event_driven(self, job: EventDriven) -> None:
         self._begin()
+        if self.cancelled.is_set():  # by a lapse: there is no lease to begin with
+            self._end("cancelled", None, "")
+            return
         try:
-            self._stop = job.begin(self.effect, self, self._failed)
+            begun = job.begin(self.effect, self, self._failed)
         except Exception as error:  # noqa: BLE001 - as for a worker
             self._failed(error)
+            return
+        with self._stopping:
+            self._stop, self._finish = begun if isinstance(begun, Begun) else (begun, None)
+        if self.cancelled.is_set():  # by a lapse, while it began
+            self._stop_event_driven()
 
     def _failed(self, error: BaseException) -> None:
         self._end("failed", None, f"{type(error).__name__}: {error}")
 
     def _begin(self) -> None:
         self._started = time.monotonic()
-        self._shared.observer.effect_started(self.kind, type(self.effect).__name__)
+        if self.standing:
+            self._shared.permit.join(self)
+        if not self._over.locked():  # else it timed out before its thread ran, and has been reported as ended
+            name = type(self.effect).__name__
+            self._shared.observer.effect_started(self.kind, name, began=self._started, standing=self.standing)
 
     def _work(self, job: Job) -> None:
+        if self._cause:  # this thread ends with the worker: all its log lines are about the event that requested it
+            structlog.contextvars.bind_contextvars(position=self._cause)
         self._begin()
         try:
             self._check_wanted()
@@ -233,12 +299,17 @@ class Slot:
             return
         if self._deadline is not None:
             self._deadline.cancel()
-        seconds = time.monotonic() - self._started
+        if self.standing:
+            self._shared.permit.leave(self)
+        seconds = time.monotonic() - self._started if self._started else 0.0
         if not self.standing:
             self._report_duration(result, seconds)
             if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):
                 self.leave()
-        self._shared.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
+        name = type(self.effect).__name__
+        self._shared.observer.effect_done(
+            self.kind, name, seconds, outcome, began=self._started, standing=self.standing
+        )
         if outcome in ("cancelled", "fenced"):
             self._shared.deliver(SlotFreed(self))
         elif self.standing:

@@ -1,1 +1,1 @@
-"""Hosts (the actors that own shards), their inboxes, and the supervisor that starts and restarts them."""
+"""The process and its supervisor, which starts, restarts and hands over the hosts of shards."""

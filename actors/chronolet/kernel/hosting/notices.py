@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet_schemas.keys import Shard
 
 
@@ -35,6 +35,18 @@ class HostFailed(NamedTuple):
     error: BaseException
 
 
+class HostLeft(NamedTuple):
+    """Sent when a host has committed its last step, because its shard moves to another process."""
+
+    handle: HostHandle
+
+
+class Release(NamedTuple):
+    """Sent to release a shard whose host has left and is stopped."""
+
+    handle: HostHandle
+
+
 class BackOffOver(NamedTuple):
     """Sent when the back-off of a shard has ended."""
 
@@ -56,7 +68,24 @@ class LeaseRegained(NamedTuple):
 
 
 class Retire(NamedTuple):
-    """Sent to stop everything and hand over the shards."""
+    """Sent to hand over the shards and stop everything."""
 
 
-Notice = Tick | Look | Upkeep | HostFailed | BackOffOver | ServerBack | ReaderFailed | LeaseRegained | Retire
+class RetireNow(NamedTuple):
+    """Sent when the hosts had enough time to hand over their shards on shutdown."""
+
+
+Notice = (
+    Tick
+    | Look
+    | Upkeep
+    | HostFailed
+    | HostLeft
+    | Release
+    | BackOffOver
+    | ServerBack
+    | ReaderFailed
+    | LeaseRegained
+    | Retire
+    | RetireNow
+)

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.hosting.failures import Failures
-from chronolet.kernel.hosting.host_handle import Recovered
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import History, Recovery
 from chronolet.kernel.observer import Observer
 from chronolet.kernel.ownership.claims import Claim, Claims
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.storage.store import HistoryMissing, Store
+from chronolet.kernel.storage.store import NOBODY, HistoryMissing, Store
 from chronolet_schemas.keys import Shard
 
 
@@ -59,8 +59,8 @@ class ShardRecovery:
                 found |= self._recover(router, {shard: claim})
             except HistoryMissing as missing:
                 self._claims.quarantine(shard, str(missing))
-                # "nobody", because this process keeps its lease. A process that has the history may now take over.
-                self._store.retire("nobody", [(shard, claim.head.token)])
+                # A process that has the history may now take over.
+                self._store.retire(NOBODY, [(shard, claim.head.token)])
                 self._released(shard)
         return found
 

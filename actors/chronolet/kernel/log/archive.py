@@ -1,9 +1,10 @@
-"""Archive files: compressed parts of the log on disk, so that the stream in Redis can be trimmed.
+"""Archive files: compressed parts of the log outside Redis, so that the stream can be trimmed.
 
-Input: entries. Output: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A file
+Input: entries. Output: files `<first>..<last>.archive` in an `ArchiveStorage`, and the entries read back. A file
 is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of msgpack
 arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same entries give
-the same bytes, so a retry after a crash replaces a file with an identical one. Next: `keeper`, which writes the files;
+the same bytes, so a retry after a crash replaces a file with an identical one. An empty file `<first>..<last>.lost`
+records that an operator has accepted the loss of these entries. Next: `keeper`, which writes the files;
 recovery and `history`, which read them.
 """
 
@@ -11,20 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import msgpack
 from msgspec import Struct
 
+from chronolet.kernel.log.archive_storage import ArchiveStorage, Readable
 from chronolet_schemas.envelope import START, Entry, Position
 
 FORMAT = 1
 _MAGIC = b"chronolet archive 1\n"
 _SUFFIX = ".archive"
+_LOST = ".lost"
 _CHUNK = 64 * 1024
 
 
@@ -35,14 +36,22 @@ class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
 
 
 class ArchiveFile(Struct, frozen=True):
-    """One complete archive file on disk."""
+    """One complete archive file."""
 
-    path: Path
+    name: str
     first: Position
     last: Position
     count: int
     size_bytes: int
     sha256: str
+
+
+class Part(NamedTuple):
+    """A file and the positions of its first and last entry, according to its name."""
+
+    first: Position
+    last: Position
+    name: str
 
 
 class Gapless:
@@ -70,19 +79,18 @@ class Gapless:
 
 
 class Archive:
-    """The archive files of one run of one node. The first write creates the folder."""
+    """The archive files of one run of one node. Every method raises OSError if the storage cannot be used."""
 
-    def __init__(self, state_folder: Path, node: str, run: str) -> None:
-        self.folder = state_folder / "archive" / run
+    def __init__(self, storage: ArchiveStorage, node: str, run: str) -> None:
+        self.storage = storage
         self._node = node
         self._run = run
 
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
-        """Write the entries that follow `after` to one file; the file and its name are synced to disk on return.
+        """Write the entries that follow `after` to one file, which is stored durably on return.
 
-        Raises ValueError if there are no entries, ArchiveDamaged if there is a gap, OSError if a write fails.
+        Raises ValueError if there are no entries, ArchiveDamaged if there is a gap.
         """
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         first, last, count, body = _packed(entries, after)
         header = {
             "format": FORMAT,
@@ -93,24 +101,54 @@ class Archive:
             "count": count,
         }
         content = _MAGIC + msgpack.packb(header) + body
-        path = self.folder / f"{first}..{last}{_SUFFIX}"
-        _put(path, content)
-        return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
+        name = f"{first}..{last}{_SUFFIX}"
+        self.storage.put(name, content)
+        return ArchiveFile(name, first, last, count, len(content), hashlib.sha256(content).hexdigest())
 
-    def files(self) -> list[tuple[Position, Position, Path]]:
-        """Return the first position, last position and path of each file; the positions come from the file's name.
-        Oldest first; among files with the same first position, the longest first.
-        """
+    def accept_loss(self, first: Position, last: Position) -> None:
+        """Record that the entries from `first` to `last` are lost and that trimming continues without them."""
+        self.storage.put(f"{first}..{last}{_LOST}", b"")
+
+    def files(self) -> list[Part]:
+        """Return the files, oldest first; among files with the same first position, the longest first."""
+        return self._parts(_SUFFIX)
+
+    def accepted_losses(self) -> list[Part]:
+        """Return the parts whose loss was accepted, in the order of `files`."""
+        return self._parts(_LOST)
+
+    def _parts(self, suffix: str) -> list[Part]:
         found = []
-        for path in self.folder.glob(f"*{_SUFFIX}"):
+        for name in self.storage.names():
             with contextlib.suppress(ValueError):
-                first, last = path.name.removesuffix(_SUFFIX).split("..")
-                found.append((Position.parse(first), Position.parse(last), path))
-        return sorted(found, key=lambda file: (file[0], -file[1].milliseconds, -file[1].n))
+                if name.endswith(suffix):
+                    first, last = name.removesuffix(suffix).split("..")
+                    found.append(Part(Position.parse(first), Position.parse(last), name))
+        return sorted(found, key=lambda part: (part.first, -part.last.milliseconds, -part.last.n))
 
-    def upto(self) -> Position:
-        """Return the newest archived position, according to the file names; START if there are no files."""
-        return max((last for _, last, _ in self.files()), default=START)
+    def expect(self, reached: Position) -> None:
+        """Raise ArchiveDamaged if a part of the log up to `reached` was archived, but no file here begins there: this
+        is another host's folder, or an emptied one. START: nothing was archived.
+        """
+        if reached == START or any(part.first <= reached for part in (*self.files(), *self.accepted_losses())):
+            return
+        others = ", ".join(self.storage.other_runs())
+        raise ArchiveDamaged(
+            f"{self.storage.place()}: has no file of the log up to {reached}, which was archived before"
+            + (f"; found files of other runs: {others}" if others else "")
+            + ". Use the --archive and --root-dir that the log was archived to, or copy its files back;"
+            " see `chronolet archive verify`"
+        )
+
+    def check(self, name: str) -> None:
+        """Raise ArchiveDamaged if the file cannot be decompressed, or its header is not this log's. This is cheaper
+        than reading its entries, and detects any change of the file's content.
+        """
+        with self.storage.opened(name) as file:
+            header, contents = _opened(file, self.storage.place(name))
+            self._checked_header(header, self.storage.place(name))
+            for _ in contents:
+                pass
 
     def read(self, after: Position = START, upto: Position | None = None) -> Iterator[Entry]:
         """Yield the entries after the position `after` up to `upto` (None: all), oldest first, across files.
@@ -119,23 +157,24 @@ class Archive:
         the end are not an error, because the stream still has them.
         """
         gapless = Gapless(after)
-        for first, last, path in self.files():
+        for first, last, name in self.files():
             if upto is not None and first > upto:
                 return
             if last <= after:
                 continue
-            for entry in self._entries(path):
+            for entry in self.entries_of(name):
                 if entry.position <= after:
                     continue
                 if upto is not None and entry.position > upto:
                     return
-                gapless.check(entry, str(path))
+                gapless.check(entry, self.storage.place(name))
                 after = entry.position
                 yield entry
 
-    def _entries(self, path: Path) -> Iterator[Entry]:
-        """Yield the entries of one file, checked against its header."""
-        with path.open("rb") as file:
+    def entries_of(self, name: str) -> Iterator[Entry]:
+        """Yield the entries of one file, checked against its header. Raises ArchiveDamaged at the first damage."""
+        path = self.storage.place(name)
+        with self.storage.opened(name) as file:
             objects = _objects(file, path)
             header = self._checked_header(next(objects), path)
             count, entry = 0, None
@@ -149,7 +188,7 @@ class Archive:
                     f" {header['count']} up to {header['last']} as in its header"
                 )
 
-    def _checked_header(self, header: Any, path: Path) -> dict[str, Any]:
+    def _checked_header(self, header: Any, path: str) -> dict[str, Any]:
         expected = {"format": FORMAT, "node": self._node, "run": self._run}
         if not isinstance(header, dict) or not {"count", "last"} <= header.keys():
             raise ArchiveDamaged(f"{path}: unreadable header")
@@ -174,51 +213,50 @@ def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Positi
     return first, last, count, b"".join(parts)
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file atomically: it is renamed into place once its content is on disk."""
-    temporary = path.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    # Syncs the name itself, and the names of folders that were just created.
-    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _objects(file: IO[bytes], path: Path) -> Iterator[Any]:
+def _objects(file: Readable, path: str) -> Iterator[Any]:
     """Yield the header, then the arrays, which are read lazily."""
+    header, contents = _opened(file, path)
+    yield header
+    unpacker = msgpack.Unpacker(raw=False, strict_map_key=False, max_buffer_size=0)
+    for content in contents:
+        unpacker.feed(content)
+        with _damage(path):
+            yield from unpacker
+
+
+def _opened(file: Readable, path: str) -> tuple[Any, Iterator[bytes]]:
+    """Return the header of a file and an iterator over its decompressed contents."""
     if file.read(len(_MAGIC)) != _MAGIC:
         raise ArchiveDamaged(f"{path}: not an archive of format {FORMAT}")
     start = file.read(_CHUNK)
-    header = msgpack.Unpacker(raw=False)
-    header.feed(start)
-    try:
-        yield header.unpack()
-        unpacker = msgpack.Unpacker(raw=False, strict_map_key=False, max_buffer_size=0)
-        decompressor = zlib.decompressobj()
-        rest = start[header.tell() :]
-        while rest:
-            unpacker.feed(decompressor.decompress(rest))
-            yield from unpacker
-            rest = file.read(_CHUNK)
-    except (zlib.error, ValueError, msgpack.UnpackException) as error:
-        raise ArchiveDamaged(f"{path}: cannot be read: {error or type(error).__name__}") from error
+    unpacker = msgpack.Unpacker(raw=False)
+    unpacker.feed(start)
+    with _damage(path):
+        header = unpacker.unpack()
+    return header, _decompressed(start[unpacker.tell() :], file, path)
+
+
+def _decompressed(rest: bytes, file: Readable, path: str) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj()
+    while rest:
+        with _damage(path):
+            content = decompressor.decompress(rest)
+        yield content
+        rest = file.read(_CHUNK)
     if not decompressor.eof:
         raise ArchiveDamaged(f"{path}: truncated")
 
 
-def _entry(fields: Any, path: Path) -> Entry:
+@contextlib.contextmanager
+def _damage(path: str) -> Iterator[None]:
+    """Translate errors of the decoders."""
+    try:
+        yield
+    except (zlib.error, ValueError, msgpack.UnpackException) as error:
+        raise ArchiveDamaged(f"{path}: cannot be read: {error or type(error).__name__}") from error
+
+
+def _entry(fields: Any, path: str) -> Entry:
     try:
         at, kind, entity, subject, actor, cause, data = fields
         return Entry(Position.parse(at), kind, entity, subject, actor, cause, data)

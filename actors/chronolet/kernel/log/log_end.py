@@ -173,6 +173,7 @@ def log_loss(lost: kernel.LogLost) -> None:
         log.error(
             "the whole log was lost: Redis was emptied or replaced",
             entries=lost.entries,
+            position=lost.found,
             up_to=lost.had,
             kept="running pods, and the manifests and Secrets in the state folder",
             now="a new log begins with the running pods; back-offs and KubeEvents start over",
@@ -182,7 +183,7 @@ def log_loss(lost: kernel.LogLost) -> None:
             "the end of the log was lost: Redis lacks entries that it had acknowledged",
             entries=lost.entries,
             had=lost.had,
-            found=lost.found,
+            position=lost.found,
             kept="running pods, and the manifests and Secrets in the state folder",
             now="the log continues from the end found; running pods that it does not know are adopted",
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.step.ledger import Ledger
-from chronolet.kernel.storage.store import Head, Store, epoch_of
+from chronolet.kernel.storage.store import Head, Store, StoreBroken, epoch_of
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Shard
 
@@ -59,7 +59,10 @@ def _lacks_command(store: Store, handle: HostHandle) -> bool:
     read_to = handle.mail_to
     if read_to <= handle.ledger.mail_cursor:
         return False
-    found = store.read_mail(handle.shard, _before(read_to), 1)
+    try:
+        found = store.read_mail(handle.shard, _before(read_to), 1)
+    except StoreBroken:
+        return False  # concerns this shard alone; its reader reports it
     # The host may have consumed the command in the meantime, so the cursor is read again.
     return all(one.id != read_to for one in found) and read_to > handle.ledger.mail_cursor
 

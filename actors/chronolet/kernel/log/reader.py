@@ -1,10 +1,10 @@
 """Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
 Input: log entries and mailbox messages. Output: inputs for the hosts, in order, with the position up to which the log
-was read; a notification when the server can be reached again after an outage. If the server has lost entries or
-commands that were read, the reader stops delivering: a host that still has a lost message in its inbox must not receive
-the message written in its place. A host with a full inbox is skipped: it receives no log entries, so that it does not
-delay other hosts, and the skipped entries are read again when it has room. Next: `host`.
+was read; notifications when the server can be reached again, and when an owner hands over a shard. If the server has
+lost entries or commands that were read, the reader stops delivering: a host that still has a lost message in its inbox
+must not receive the message written in its place. A host with a full inbox is skipped: it receives no log entries, so
+that it does not delay other hosts, and the skipped entries are read again when it has room. Next: `host`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.log.loss import lacks_what_was_read
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Inputs, Store, StoreBroken, StoreUnreachable
+from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Shard
 
@@ -30,6 +31,8 @@ SKIPPED_MILLISECONDS = 20
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 
+_RELEASED = registry.type_of(kernel.ShardReleased)
+
 log = structlog.get_logger("chronolet.kernel")
 
 
@@ -39,15 +42,22 @@ class Reader:
     """
 
     def __init__(
-        self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
+        self,
+        store: Store,
+        router: Router,
+        reconnected: Callable[[], None],
+        failed: Callable[[Exception], None],
+        released: Callable[[], None] = lambda: None,
     ) -> None:
-        """Both callbacks are called on the reader's thread. `reconnected`: the server can be reached again, or the
+        """The callbacks are called on the reader's thread. `reconnected`: the server can be reached again, or the
         reader has stopped because of a loss (`found_loss`). `failed`: the reader has stopped because of an error.
+        `released`: an owner hands over a shard.
         """
         self._store = store
         self._router = router
         self._reconnected = reconnected
         self._failed = failed
+        self._released = released
         self._handles: dict[Shard, HostHandle] = {}
         self._at: Position | None = None
         self._furthest = START
@@ -74,6 +84,14 @@ class Reader:
     def detach(self, shard: Shard) -> None:
         """Stop reading for a shard."""
         self._change(lambda: self._dismiss(shard))
+
+    def use(self, router: Router) -> None:
+        """Route by another layout from the next read on. No shard may be attached whose kind's count differs."""
+
+        def change() -> None:
+            self._router = router
+
+        self._change(change)
 
     def stop(self) -> None:
         """Stop reading, and wait for the thread to end."""
@@ -147,6 +165,8 @@ class Reader:
                 mail_to[shard] = mails[-1].id
                 found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
         if inputs.log:
+            if any(entry.type == _RELEASED for entry in inputs.log):
+                self._released()
             self._at = inputs.log[-1].position
             self._furthest = max(self._furthest, self._at)
         if self._at is not None:

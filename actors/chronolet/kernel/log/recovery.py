@@ -14,15 +14,17 @@ from typing import Any
 import msgspec
 import structlog
 
-from chronolet.kernel.hosting.host_handle import Recovered
+from chronolet.kernel.host.host_handle import Recovered
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.step.inherited import undecided
 from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.step.routing import Router
-from chronolet.kernel.step.snapshots import decode_states
+from chronolet.kernel.step.snapshots import decode_states, snapshot_format
 from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot, Store, StoreBroken
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Event, Mail, Position
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import time_of
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -79,12 +81,12 @@ class Recovery:
             for shard, held in acquired.items()
         }
         start = min(min(each.snapshot_at, each.ledger.log_cursor) for each in recovered.values())
-        newest = start
+        newest, last = start, None
         unread = min(each.ledger.log_cursor for each in recovered.values())
         owners = _Owners(self._router, recovered)
         for entry in self._history(start):
             self.read += 1
-            newest = entry.position
+            newest, last = entry.position, entry
             each, key = owners[entry.entity]
             if each is not None and newest > each.snapshot_at:
                 self._fold(entry, each, key)
@@ -94,14 +96,22 @@ class Recovery:
                 continue
             for shard, item in self._router.route(entry, recovered.keys()):
                 if newest > recovered[shard].ledger.log_cursor:
-                    recovered[shard].backlog.append(item)
+                    left = undecided(item, shard.kind, acquired[shard][1].decided)
+                    recovered[shard].backlog += () if left is None else (left,)
+        log_time = time_of(last) if last else self._time_of(newest)
         for each in recovered.values():
             each.read_to = newest
+            each.log_time = log_time
             self._open_mail(each)
             for note, letter in self._unreadable.get(f"shard/{each.ledger.shard}", {}).values():
                 each.notes.append(note)
                 each.dead.append(letter)
         return recovered
+
+    def _time_of(self, position: Position) -> int:
+        """Return when the entry at this position was written; that of the position if the entry was trimmed."""
+        found = self._store.read_log(Position(position.milliseconds, position.n - 1), 1) if position.n else ()
+        return time_of(found[0]) if found and found[0].position == position else position.milliseconds
 
     def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
         """Read the snapshots in one round trip. If any of them is unreadable, read each separately and leave out the
@@ -118,6 +128,7 @@ class Recovery:
     def _begin(self, shard: Shard, token: str, head: Head, snapshot: Snapshot | None, *, careful: bool) -> Recovered:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
+        ledger.snapshot_format = snapshot_format(kind, self._router.count(kind.name))
         at = self._restore(ledger, kind, snapshot)
         return Recovered(
             ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, attempts=head.attempts
@@ -139,13 +150,17 @@ class Recovery:
     def _restore(self, ledger: Ledger[Any], kind: Kind[Any], snapshot: Snapshot | None) -> Position:
         if snapshot is None:
             return START
-        if snapshot.format != kind.format:
-            log.warning("snapshot with another format ignored", shard=str(ledger.shard), format=snapshot.format)
+        if snapshot.format != ledger.snapshot_format:
+            at = str(snapshot.position)
+            log.warning(
+                "snapshot with another format ignored", shard=str(ledger.shard), position=at, format=snapshot.format
+            )
             return START
         try:
             ledger.restore(decode_states(kind.state, snapshot.state))
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), error=str(error))
+            at = str(snapshot.position)
+            log.warning("unreadable snapshot ignored", shard=str(ledger.shard), position=at, error=str(error))
             return START
         return snapshot.position
 
@@ -158,7 +173,7 @@ class Recovery:
             each.ledger.replay(key, event, entry.subject, entry.position)
 
     def _quarantine(self, entry: Entry, each: Recovered, error: str) -> None:
-        log.error("unreadable log entry quarantined", at=str(entry.position), type=entry.type, error=error)
+        log.error("unreadable log entry quarantined", position=str(entry.position), type=entry.type, error=error)
         at = str(entry.position)
         quarantined = kernel.EntryQuarantined(message=entry.type, source="log", at=at, error=error)
         letter = DeadLetter("log", at, entry.type, entry.entity, entry.data, error)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from chronolet.kernel.hosting.host_handle import HostHandle
+from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.ownership.claims import Claim
 from chronolet.kernel.storage.store import Store, StoreBroken
 from chronolet_schemas.envelope import Position

@@ -13,6 +13,7 @@ from typing import Any
 from chronolet.kernel.kind import Batcher
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import Event, Position
+from chronolet_schemas.times import Stamp
 
 
 def batched(batches: Mapping[type[Event], Batcher], items: Iterable[Any], after: Position) -> list[Any]:
@@ -39,5 +40,5 @@ def _alike(one: Input, other: Input) -> bool:
 
 def _combined(batches: Mapping[type[Event], Batcher], run: list[Input]) -> Input:
     last = run[-1]
-    message = batches[type(last.message)]([(item.at, item.message) for item in run])  # type: ignore[index]
+    message = batches[type(last.message)]([(Stamp(item.at, item.time), item.message) for item in run])  # type: ignore[index]
     return last._replace(message=message)

@@ -60,6 +60,8 @@ class Input(NamedTuple):
     entity: str = ""
     data: bytes = b""
     undecodable: str = ""
+    time: int = 0
+    """When the log entry was written, in milliseconds; 0 if the message is not from the log."""
 
     def identity(self) -> str:
         """Return a key that is the same on each delivery of the message: its place in log or mailbox, or its
@@ -107,6 +109,8 @@ class Ledger(Generic[S]):
 
     def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
         self.kind = kind
+        self.snapshot_format = kind.format
+        """Format number of the shard's snapshots (`snapshots.snapshot_format`)."""
         self.shard = shard
         self.token = token
         self.schema = schema
@@ -227,12 +231,14 @@ class Ledger(Generic[S]):
 
     def snapshot(self) -> bytes:
         """Encode all entities for a snapshot, as msgpack."""
-        return encode_states(
-            {
-                key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
-                for key, state in self.states.items()
-            }
-        )
+        return encode_states(self.images())
+
+    def images(self) -> Mapping[str, EntityImage[S]]:
+        """Return all entities as they are stored in a snapshot."""
+        return {
+            key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
+            for key, state in self.states.items()
+        }
 
     # -- inside --------------------------------------------------------------------------------------------------
     def _consume(self, turn: Turn[S], item: Input) -> None:

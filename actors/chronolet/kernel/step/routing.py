@@ -14,17 +14,20 @@ from chronolet.kernel.step.ledger import Input
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Entry, Event, Mail
 from chronolet_schemas.keys import Shard, shard_for, shards_of
+from chronolet_schemas.times import time_of
 
 M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of a process's kinds, and the shard count of each kind, fixed by the log's first event."""
+    """The subscriptions of a process's kinds, and the shard count of each kind. If the layout changes, a new router
+    takes its place.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         unknown = sorted(kinds.keys() - shards.keys())
         if unknown:
-            raise ValueError(f"kinds {', '.join(unknown)}: this node's log was begun without them, only with {shards}")
+            raise ValueError(f"kinds {', '.join(unknown)}: this node's log does not have them, only {shards}")
         self._kinds = kinds
         self._shards = shards
         self._subscribers: dict[str, list[tuple[Kind[Any], EventRoute]]] = {}
@@ -32,6 +35,15 @@ class Router:
             for event, route in kind.subscribes.items():
                 name = registry.type_of(event).partition("@")[0]
                 self._subscribers.setdefault(name, []).append((kind, route))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The shard count of each kind of the node."""
+        return self._shards
+
+    def count(self, kind: str) -> int:
+        """Return the number of shards of a kind."""
+        return self._shards[kind]
 
     def shards_of(self, kind: str) -> tuple[Shard, ...]:
         """Return all shards of a kind."""
@@ -67,11 +79,13 @@ class Router:
         for kind, route in subscribers:
             keys, error = ((), unreadable) if event is None else _routed_to(route, event)
             # If decoding or routing fails, only the kind's first shard gets the entry, so that it is quarantined once.
+            time = time_of(entry)
             grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, keys)
             for shard, keys in grouped.items():
                 if shard in among:
                     at = entry.position
-                    yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
+                    item = Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error, time)
+                    yield shard, item
 
     def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
         """Route foreign data, which another program wrote to the log, to the kind that watches the clock. Its host
@@ -100,6 +114,15 @@ class Router:
         if any(self.shard_for(kind.name, key) != shard for key in keys):
             error = f"{mail.type} about {', '.join(keys)}: sent to {shard}, which does not own these entities"
         return Input("mailbox", mail.id, keys, command, mail.request, mail.type, mail.entity, mail.data, error)
+
+    def owner_of_mail(self, kind: str, mail: Mail) -> Shard:
+        """Return the shard that owns the entity of a waiting command. If the command cannot be decoded or routed, use
+        the entity that the envelope names: that shard's host quarantines it.
+        """
+        command, _ = _decoded(mail.type, mail.data, Command)
+        routes = self._kinds[kind].commands
+        keys = _routed_to(routes[type(command)], command)[0] if command is not None and type(command) in routes else ()
+        return self.shard_for(kind, keys[0] if keys else mail.entity.partition("/")[2])
 
     def _by_shard(self, kind: str, keys: Sequence[str]) -> dict[Shard, tuple[str, ...]]:
         grouped: dict[Shard, tuple[str, ...]] = {}

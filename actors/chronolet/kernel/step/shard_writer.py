@@ -90,6 +90,7 @@ class ShardWriter:
         self._last_step = time.monotonic()
         faults.point(f"step/after {ledger.shard} {types}")
         ledger.committed(turn, committed)
+        log.debug("step committed", shard=str(ledger.shard), position=str(committed.at), types=types)
         observer.step_done(ledger.shard, turn.events, self._last_step - started)
         self._events_since += len(turn.records)
         return committed
@@ -150,7 +151,9 @@ class ShardWriter:
             except (StoreUnreachable, StoreBroken) as error:
                 if str(error) != logged:  # log an error once, however long it lasts
                     logged = str(error)
-                    log.warning("store call failed, retrying", shard=str(self._ledger.shard), error=logged)
+                    ledger = self._ledger
+                    at = str(max(ledger.at, ledger.log_cursor))
+                    log.warning("store call failed, retrying", shard=str(ledger.shard), position=at, error=logged)
                 if self._stopping.wait(pause):
                     raise
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
@@ -174,13 +177,13 @@ class ShardWriter:
 
     def _snapshot(self, at: Position) -> None:
         ledger = self._ledger
-        snapshot = Snapshot(position=at, format=ledger.kind.format, state=ledger.snapshot())
+        snapshot = Snapshot(position=at, format=ledger.snapshot_format, state=ledger.snapshot())
         try:
             stored = self._store.snapshot(ledger.shard, ledger.token, snapshot)
         except (StoreUnreachable, StoreBroken) as error:
-            log.warning("snapshot failed, retrying later", shard=str(ledger.shard), error=str(error))
+            log.warning("snapshot failed, retrying later", shard=str(ledger.shard), position=str(at), error=str(error))
         else:
             if not stored:
-                log.warning("snapshot refused", shard=str(ledger.shard), at=str(at))
+                log.warning("snapshot refused", shard=str(ledger.shard), position=str(at))
         # Even after a failure, wait until the next snapshot is due: encoding all states in each turn costs too much.
         self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0

@@ -7,7 +7,7 @@ state have the type `immutables.Map`; the hooks in this module let msgspec encod
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Generic, TypeVar, get_args, get_origin
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -21,6 +21,29 @@ class EntityImage(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
     state: S
     positions: dict[str, str] = {}
+
+
+LAYOUT_STEP = 10_000
+"""Larger than any kind's format number."""
+
+
+class Snapshotted(Protocol):
+    """The part of a `Kind` that determines the format of its snapshots."""
+
+    @property
+    def format(self) -> int: ...
+
+    @property
+    def shards(self) -> int: ...
+
+
+def snapshot_format(kind: Snapshotted, shards: int) -> int:
+    """Return the format number of a snapshot of one of `shards` shards.
+
+    A snapshot of another layout has another number, so a reader that expects other entities in it ignores it. With the
+    kind's usual number of shards it is the kind's own format, which former releases can read.
+    """
+    return kind.format if shards == kind.shards else kind.format + LAYOUT_STEP * shards
 
 
 def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:

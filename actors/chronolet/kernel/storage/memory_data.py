@@ -16,10 +16,12 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
+from chronolet.kernel.storage.members import Handover, Member
 from chronolet.kernel.storage.redis.replies import NEVER_OWNED
 from chronolet.kernel.storage.store import DeadLetter, Head, Snapshot
 from chronolet_schemas.envelope import START, Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
+from chronolet_schemas.times import AHEAD_MILLISECONDS, with_time
 
 
 def wall_milliseconds() -> int:
@@ -46,21 +48,29 @@ class MemoryServer:
     def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
         self.clock = clock
         self.changed = threading.Condition()
-        self.up_since = 0
-        """Time of the server's start, in milliseconds of its own clock: 0, unless a test simulates a restart."""
         self.run = ""
         self.counts: dict[str, int] = {}
+        self.requested: dict[str, int] = {}
+        self.refused: dict[str, str] = {}
         self.log: list[Entry] = []
         self.last = START
         self.archived = START
         self.trimmed = START
         self.dead: list[DeadLetter] = []
         self.leases: dict[str, tuple[str, int]] = {}
+        self.renewals: dict[str, int] = {}
+        self.members: dict[str, Member] = {}
+        self.drained: set[str] = set()
+        self.handovers: dict[Shard, tuple[Handover, int]] = {}
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:
         """Return the shard's data, which is created on first use."""
         return self._shards.setdefault(shard, ShardData())
+
+    def replace(self, shard: Shard, data: ShardData) -> None:
+        """Replace all data of a shard."""
+        self._shards[shard] = data
 
     def update(self, shard: Shard, **fields: object) -> None:
         """Replace fields of a shard's hash."""
@@ -69,10 +79,13 @@ class MemoryServer:
 
     def append(self, *records: Record) -> Position:
         """Append entries to the log, all with the same time in milliseconds. Returns the position of the last one."""
-        milliseconds = max(self.clock(), self.last.milliseconds)
+        now = self.clock()
+        milliseconds = max(now, self.last.milliseconds)
+        ahead = milliseconds - now >= AHEAD_MILLISECONDS
         for record in records:
             self.last = Position(milliseconds, self.last.n + 1)
-            self.log.append(Entry(self.last, *record))
+            data = with_time(record.data, now) if ahead else record.data
+            self.log.append(Entry(self.last, *record._replace(data=data)))
         return self.last
 
     def holds(self, at: Position) -> bool:
@@ -92,5 +105,14 @@ class MemoryServer:
         return Position(now, 0) if now > latest.milliseconds else Position(latest.milliseconds, latest.n + 1)
 
     def living(self, process: str) -> bool:
-        """Whether the process has a valid lease."""
+        """Whether the process has renewed its lease within the time-to-live."""
         return process in self.leases and self.leases[process][1] > self.clock()
+
+    def moved(self, process: str, counter: str) -> bool:
+        """Whether the process has renewed its lease since its counter was read; an entry that is gone has not moved."""
+        return process in self.renewals and str(self.renewals[process]) != counter
+
+    def forget(self, process: str) -> None:
+        """Remove the process from the list."""
+        self.leases.pop(process, None)
+        self.renewals.pop(process, None)

@@ -1,7 +1,8 @@
 """In-memory store for tests and simulations; passes the same contract suite as the Redis store.
 
 Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. All data is lost
-when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
+when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids, processes
+of former releases.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ from typing import Literal
 from msgspec.structs import replace
 
 from chronolet.kernel.storage.memory_data import MemoryServer
+from chronolet.kernel.storage.memory_layout import MemoryLayout
+from chronolet.kernel.storage.memory_members import MemoryMembers
 from chronolet.kernel.storage.store import (
     DEAD_LETTERS,
+    FIRST_BEAT,
     Acquired,
+    Beat,
     Committed,
     Conflict,
     Fenced,
     Head,
     Inputs,
     NotFree,
+    Proof,
+    Renewed,
     Run,
     Snapshot,
     Step,
@@ -40,7 +47,7 @@ _position = attrgetter("position")
 _id = attrgetter("id")
 
 
-class MemoryStore:
+class MemoryStore(MemoryMembers, MemoryLayout):
     """A `Store` for one process, backed by a `MemoryServer`, by default a new one. A mailbox accepts at most
     `mailbox_full` waiting commands.
     """
@@ -71,10 +78,14 @@ class MemoryStore:
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
         server = self._server
         with server.changed:
+            before = server.renewals.get(process, 0)
+            known = before >= beat.answered
             server.leases[process] = (info, server.clock() + ttl_milliseconds)
+            server.renewals[process] = max(beat.number, before) if beat.answered else beat.number
+            return Renewed(known=known, tokens={shard: server.shard(shard).head.token for shard in beat.shards})
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         server = self._server
@@ -82,7 +93,7 @@ class MemoryStore:
             for shard, token in shards:
                 if token and server.shard(shard).head.token == token:
                     server.update(shard, token="", unowned_since=server.clock())
-            server.leases.pop(process, None)
+            server.forget(process)
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         with self._server.changed:
@@ -93,17 +104,27 @@ class MemoryStore:
         with server.changed:
             return {process: info for process, (info, _) in server.leases.items() if server.living(process)}
 
-    def up_milliseconds(self) -> int:
+    def renewals(self) -> Mapping[str, str]:
         with self._server.changed:
-            return self._server.clock() - self._server.up_since
+            return {process: str(number) for process, number in self._server.renewals.items()}
 
     def forget_dead(self) -> None:
         server = self._server
         with server.changed:
-            server.leases = {process: lease for process, lease in server.leases.items() if server.living(process)}
+            for process in [one for one in {*server.renewals, *server.members} if not server.living(one)]:
+                server.forget(process)
+                server.members.pop(process, None)
+            server.drained &= server.members.keys() | server.renewals.keys()
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
         server = self._server
         with server.changed:
@@ -117,12 +138,12 @@ class MemoryStore:
             if data.head.schema > schema:
                 return NotFree(reason="newer_schema", token=token)
             if owner not in ("", process):
-                if not proven_dead and server.living(owner):
+                if proof == "released" or (proof == "counter" and server.moved(owner, counter)):
                     return NotFree(reason="alive", token=token)
-                server.leases.pop(owner, None)
+                server.forget(owner)
             data.epoch += 1
             data.acquired_from = token
-            server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0)
+            server.update(shard, token=f"{data.epoch}:{process}", unowned_since=0, acquired_at=server.clock())
             return Acquired(head=data.head)
 
     def unowned(self, shard: Shard, token: str) -> int | None:
@@ -245,12 +266,14 @@ class MemoryStore:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
         server = self._server
         if not request:
             raise StoreBroken("send was refused and nothing was written: a request id is needed")
         with server.changed:
+            if of and server.counts.get(shard.kind) != of:
+                return "moved"
             box = server.shard(shard)
             if request in box.requests:
                 return "duplicate"

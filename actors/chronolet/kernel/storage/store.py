@@ -1,5 +1,5 @@
-"""The kernel's interface to Redis: a Protocol with two implementations, `redis.store` (the versioned function library
-`functions.lua`) and `memory_store` (in memory). Both pass the same contract suite.
+"""The kernel's interface to Redis: a Protocol with two implementations, `redis.store` (the versioned function libraries
+`functions/`) and `memory_store` (in memory). Both pass the same contract suite.
 
 Input: steps, acquisitions, snapshots. Output: plain values, including refusals that a caller must expect (`Fenced`,
 `Conflict`, `busy`). A lost connection raises `StoreUnreachable`: the call may or may not have been executed.
@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from chronolet.kernel.storage.layout import Decided, LayoutStore
+from chronolet.kernel.storage.members import Members
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import Shard
 
@@ -60,10 +62,24 @@ class Head(Struct, frozen=True):
     attempts: Mapping[str, int]
     schema: int
     unowned_since: int = 0
+    acquired_at: int = 0
+    """When the current owner acquired the shard, by the server's clock; 0 if an older release acquired it last."""
+    released: str = ""
+    """The token under which the shard was last moved (`Members.release`)."""
+    moves: int = 0
+    """How often the shard was moved gracefully."""
+    shards: int = 0
+    """The number of shards that the kind had when this hash was written by a change of that number; 0 if there was no
+    change.
+    """
+    decided: Decided = ()
+    """What the former shards had decided when the number changed (`step.inherited`)."""
+    unclean_epoch: int = 0
+    """If the number changed after a former owner had ended without a handover: the epoch before the next owner's."""
 
 
 class Run(Struct, frozen=True):
-    """The log's run and the number of shards of each kind, both fixed when the log began."""
+    """The log's run and the current number of shards of each kind."""
 
     run: str
     shards: Mapping[str, int]
@@ -71,6 +87,8 @@ class Run(Struct, frozen=True):
     """Whether this call began the log."""
 
 
+NOBODY = "-"
+"""For `Store.retire`: releases shards without ending any process's lease. It is no valid name of a process."""
 DEAD_LETTERS = 10_000
 """Approximate maximum number of dead letters that the server retains. The log events that report older ones are kept.
 """
@@ -140,6 +158,34 @@ class Conflict(Struct, frozen=True):
     at: Position
 
 
+class Beat(Struct, frozen=True):
+    """One renewal of a process. `number` grows with each attempt, and is what other processes watch. `answered`: the
+    number of the last renewal that got a reply, 0 if none. `shards`: those whose owner the caller wants to know.
+    """
+
+    number: int
+    answered: int
+    shards: Sequence[Shard] = ()
+
+
+FIRST_BEAT = Beat(1, 0)
+
+
+class Renewed(Struct, frozen=True):
+    """The result of a renewal. `known`: whether the server still had the last answered renewal; if not, another process
+    has taken over a shard of this one, or the server has lost renewals. `tokens`: the current token of each shard.
+    """
+
+    known: bool
+    tokens: Mapping[Shard, str]
+
+
+Proof = Literal["released", "lock", "counter"]
+"""Why a shard is free: it has no owner, or the caller owns it; its owner is dead by its life lock, or by its renewal
+counter, which has not moved for a time-to-live.
+"""
+
+
 class Acquired(Struct, frozen=True):
     head: Head
 
@@ -166,8 +212,8 @@ class Inputs(Struct, frozen=True):
     mail: Mapping[Shard, Sequence[Mail]]
 
 
-class Store(Protocol):
-    """One node's log, mailboxes, shards and leases."""
+class Store(Members, LayoutStore, Protocol):
+    """One node's log, mailboxes, shards, leases and members."""
 
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
@@ -183,8 +229,11 @@ class Store(Protocol):
         """Return the log's run, under which its archive files are stored; empty if there is no log."""
 
     # -- leases and ownership ------------------------------------------------------------------------------------
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        """Renew the lease `alive:<process>` for another time-to-live."""
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
+        """Renew the process's lease: record the number of this renewal, and read the tokens of `beat.shards`.
+
+        The key `alive:<process>` lasts for another time-to-live. It informs people; its expiry proves nothing.
+        """
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         """On a clean stop, release the shards that these tokens still own and drop the lease. Tokens are cleared;
@@ -195,10 +244,12 @@ class Store(Protocol):
         """Return the shards' hashes. A shard that was never owned has an empty token and version 0."""
 
     def alive(self) -> Mapping[str, str]:
-        """Return the processes with a valid lease: id -> info."""
+        """Return the processes that renewed their lease within its time-to-live by the server's clock: id -> info."""
 
-    def up_milliseconds(self) -> int:
-        """Return a lower bound of the server's uptime, in milliseconds. Renewals from before its start may be lost."""
+    def renewals(self) -> Mapping[str, str]:
+        """Return the number of the last renewal of each listed process; empty for a process of an older release, which
+        counts none.
+        """
 
     def forget_dead(self) -> None:
         """Remove the names of processes whose leases have expired. A takeover does this only for owners of shards. A
@@ -206,11 +257,19 @@ class Store(Protocol):
         """
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
-        """Acquire a shard whose token is still `expected_token`, unless that token names another process that may be
-        alive: one that has a lease and is not proven dead by its file lock (`proven_dead`, which also drops the lease).
-        The new token is `<epoch + 1>:<process>`.
+        """Acquire a shard whose token is still `expected_token`. The new token is `<epoch + 1>:<process>`.
+
+        `proof` says why the shard is free. "counter" is refused if the former owner's renewal counter is no longer
+        `counter`. A takeover removes the former owner from the list of processes, so its next renewal is not `known`.
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
@@ -259,10 +318,13 @@ class Store(Protocol):
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
         """Put a command into a shard's mailbox. Idempotent: returns `duplicate` if the request id is known. Returns
         `busy` if 10,000 commands are waiting.
+
+        `of`: the number of shards with which the caller chose the shard. Returns `moved` if the kind has another number
+        now: read the layout, choose again. Needed only for a kind whose number may change.
         """
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------

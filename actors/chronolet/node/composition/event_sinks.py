@@ -6,9 +6,10 @@ Input: settings. Output: adapters and rules by sink name. Next: `kinds`.
 from __future__ import annotations
 
 from chronolet.adapters.kube_sinks import KubernetesSink, LogSink, StreamSink, WebhookSink
-from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
+from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, Caller, HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kube_events.policy import Policy, Rules
+from chronolet.node.metrics.requests import MeasuredCaller, RequestMetrics
 from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
@@ -19,8 +20,15 @@ stream immediately anyway.
 """
 
 
-def sinks(settings: Settings, call_seconds: float = CALL_SECONDS) -> dict[str, Sink]:
-    """Build the sinks that the settings select, by name. `call_seconds` is the time-out of a call."""
+def sinks(settings: Settings, metrics: RequestMetrics, call_seconds: float = CALL_SECONDS) -> dict[str, Sink]:
+    """Build the sinks that the settings select, by name. `call_seconds` is the time-out of a call; `metrics` counts the
+    calls to servers.
+    """
+
+    def measured(url: str, ca_file: str = "") -> Caller:
+        caller = HttpCaller(url, ca_file=ca_file, seconds=call_seconds)
+        return MeasuredCaller(caller, caller.where.partition("://")[2], metrics)
+
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:
         found["redis"] = StreamSink(
@@ -32,11 +40,11 @@ def sinks(settings: Settings, call_seconds: float = CALL_SECONDS) -> dict[str, S
     if "log" in settings.event_sinks:
         found["log"] = LogSink()
     if settings.event_webhook_url:
-        caller = HttpCaller(settings.event_webhook_url, seconds=call_seconds)
+        caller = measured(settings.event_webhook_url)
         found["webhook"] = WebhookSink(caller, settings.node, settings.event_webhook_secret_file)
     if settings.event_api_server:
         url = settings.event_api_server.rstrip("/")
-        caller = HttpCaller(url, ca_file=settings.event_api_ca_file, seconds=call_seconds)
+        caller = measured(url, settings.event_api_ca_file)
         pace = Pace(settings.event_qps, settings.event_burst)
         found["kubernetes"] = KubernetesSink(caller, settings.node, settings.event_api_token_file, pace)
     return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.device_plugins.cdi import HostCdi
@@ -35,6 +36,7 @@ from chronolet.node.composition import collectors, event_sinks
 from chronolet.node.composition import devices as node_devices
 from chronolet.node.composition.parts import Parts, agent_version
 from chronolet.node.composition.shares import holding, policy
+from chronolet.node.metrics.measured_volumes import MeasuredVolumes
 from chronolet.node.settings.table import Settings
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
@@ -49,7 +51,6 @@ from chronolet.prober import effects as prober_effects
 from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.qos import actor as qos
 from chronolet.qos import effects as qos_effects
-from chronolet_schemas.keys import shards_of
 
 HEAD_START_SECONDS = 0.5
 """Maximum time for which the other sandboxes of a batch wait for the first one, so that it starts as fast as a single
@@ -67,7 +68,7 @@ SHARDS: Mapping[str, int] = {
     "kube_events": 1,
     "keeper": 1,
 }
-"""The shard count of every kind that a node may ever host: a log's first event fixes these counts permanently."""
+"""The usual shard count of every kind of a node, with which a new log begins (setting `shards`)."""
 
 Run = Callable[[], str]
 """Returns the log's run id, which is known once the process has read the log."""
@@ -98,8 +99,8 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "image_gc": lambda: collectors.image_gc(settings, runtime, parts.images),
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
-        "kube_events": lambda: _kube_events(settings, tuning),
-        "keeper": lambda: keeper.kind(_keeping(parts, tuning), tuning.policy),
+        "kube_events": lambda: _kube_events(parts, tuning),
+        "keeper": lambda: keeper.kind(_keeping(parts, tuning), replace(tuning.policy, node=settings.node)),
     }
     return {name: makers[name]() for name in settings.actors}
 
@@ -126,7 +127,7 @@ def _pod_dependencies(parts: Parts, run: Run) -> pod_effects.PodDependencies:
     settings = parts.settings
     return pod_effects.PodDependencies(
         runtime=parts.runtime,
-        volumes=HostVolumes(settings.root_dir),
+        volumes=MeasuredVolumes(HostVolumes(settings.root_dir), parts.metrics.volumes),
         node=settings.node,
         pause_image=settings.pod_infra_container_image,
         builtin=builtin,
@@ -165,8 +166,9 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
     return pleg.kind(jobs, settings.node, settings.probe_kill_policy, ahead.begin)
 
 
-def _kube_events(settings: Settings, tuning: Tuning) -> Kind[Any]:
-    sinks = event_sinks.sinks(settings, tuning.event_call_seconds)
+def _kube_events(parts: Parts, tuning: Tuning) -> Kind[Any]:
+    settings = parts.settings
+    sinks = event_sinks.sinks(settings, parts.metrics.requests, tuning.event_call_seconds)
     return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, tuning.event_pause))
 
 
@@ -174,11 +176,11 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
     return Keeping(
         store=parts.store,
         archive=parts.archive.current,
-        shards=[shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)],
         now=_now,
         disk=parts.disk,
         announce=lambda: parts.store.announce(_announcement(parts.settings)),
         measure_seconds=tuning.measure_seconds,
+        problem=parts.archive_problem,
     )
 
 

@@ -10,8 +10,10 @@ import platform
 
 from msgspec import Struct
 
+from chronolet.adapters.archive.places import place
 from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.docker_runtime import DockerRuntime
+from chronolet.adapters.docker_runtime.connection import Permit
 from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.adapters.machine.kernel_log import KernelLog
@@ -21,6 +23,7 @@ from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper.disk import DiskReports
+from chronolet.keeper.workers.problems import ArchiveProblem
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.node.composition.shares import check, sharing
 from chronolet.node.metrics.measured_images import MeasuredImages
@@ -52,29 +55,34 @@ class Parts(Struct, frozen=True):
     probing: Probing
     results: RedisResults
     disk: DiskReports
+    archive_problem: ArchiveProblem
 
 
-def parts(settings: Settings) -> Parts:
-    """Build all adapters. Raises OSError if the state folder cannot be written, and SettingsError if the machine's
-    resources cannot be divided as configured, or if its cgroups belong to another owner.
+def parts(settings: Settings, permit: Permit) -> Parts:
+    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's.
+
+    Raises OSError if the state folder cannot be written, and SettingsError if the machine's resources cannot be divided
+    as configured, or if its cgroups belong to another owner.
     """
     running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
-    docker = DockerRuntime(settings.docker)
+    docker = DockerRuntime(settings.docker, permit=permit)
     runtime = MeasuredRuntime(docker, metrics, running)
     secrets = SecretFiles(settings.root_dir, settings.node)
     if "manifests" in settings.actors:
         secrets.prepare()
+    archive_problem = ArchiveProblem()
+    metrics.archive.show(archive_problem.current)
     host, kills = LinuxHost(settings.root_dir), KernelLog()
     return Parts(
         settings=settings,
         metrics=metrics,
         store=store,
-        archive=NodeArchive(settings.root_dir, settings.node, store),
+        archive=NodeArchive(place(settings.archive, settings.root_dir), settings.node, store),
         running=running,
         runtime=runtime,
         relisted=RelistedRuntime(docker, metrics, settings.pleg_relist_threshold, running),
-        images=MeasuredImages(DockerImages(settings.docker), metrics),
+        images=MeasuredImages(DockerImages(settings.docker, permit=permit), metrics),
         specs=SpecFiles(settings.root_dir),
         secrets=secrets,
         host=host,
@@ -83,6 +91,7 @@ def parts(settings: Settings) -> Parts:
         probing=Probing(runtime),
         results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
         disk=DiskReports(),
+        archive_problem=archive_problem,
     )
 
 
@@ -101,7 +110,14 @@ def _shares(
         kills,
         observe=metrics.cgroup,
         on_version=metrics.cgroup_version.set,
-        system=lambda engine: system(host, engine, name=settings.node, machine=machine, version=version),
+        system=lambda engine: system(
+            host,
+            engine,
+            name=settings.node,
+            machine=machine,
+            version=version,
+            machine_id_file=str(settings.machine_id_file),
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""The node's pages in the kubelet's formats: /pods, /runningpods, /stats/summary, /configz, and usage for Prometheus.
+"""The node's pages in the kubelet's formats: /pods, /runningpods, /stats/summary, /configz; and, for Prometheus, states
+and usage.
 
 Input: the log, the runtime, usage samples, the settings. Output: JSON and Prometheus text. These pages never wait for
 actors, and actors never wait for them: pods are folded from the log, usage is the last sample, and running containers
@@ -7,6 +8,8 @@ are listed from the runtime. Next: `server`. Source: pkg/kubelet/server/server.g
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +23,7 @@ from chronolet.history.state import Latest
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
+from chronolet.node.http.api_node import facts
 from chronolet.node.http.api_pods import PodObjects
 from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.server import Query, Response, Show
@@ -27,6 +31,7 @@ from chronolet.node.metrics.probes import CONTENT_TYPE as METRICS
 from chronolet.node.settings import table as known
 from chronolet.node.settings.setting import Setting
 from chronolet.node.settings.table import Settings
+from chronolet.node.state_page.page import StatePage
 from chronolet.node.stats.cadvisor_page import cadvisor_metrics
 from chronolet.node.stats.resource_page import resource_metrics
 from chronolet.node.stats.samples import Snapshot
@@ -47,14 +52,26 @@ PATIENCE_SECONDS = 5.0
 
 
 def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
-    """Return the page /pods: a v1 PodList with statuses."""
-    latest, objects = Latest(store, archive, kinds), PodObjects(settings.node)
+    """Return the pages /pods, a v1 PodList with statuses, and /metrics/state. `kinds`: `pod`, `devices`, `qos` and
+    `pleg`. Both pages share one set of folded states, which only one of them may read at a time.
+    """
+    latest, objects, state = Latest(store, archive, kinds), PodObjects(settings.node), StatePage(settings.node)
+    folding = threading.Lock()
 
     def pods() -> Object:
-        moment = latest.moment()
-        return _list(objects.of(moment), str(moment.position))
+        with folding:
+            moment = latest.moment()
+            return _list(objects.of(moment), str(moment.position))
 
-    return {"/pods": _shown(Cached(pods, PODS_SECONDS, PATIENCE_SECONDS))}
+    def states() -> bytes:
+        with folding:
+            moment = latest.moment()
+            return state.of(moment, facts(moment, store, time.time_ns() // 1_000_000))
+
+    return {
+        "/pods": _shown(Cached(pods, PODS_SECONDS, PATIENCE_SECONDS)),
+        "/metrics/state": _shown(Cached(states, PODS_SECONDS, PATIENCE_SECONDS), bytes, METRICS),
+    }
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
@@ -79,7 +96,7 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
     return {path: _shown(Rendered(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
-_SERVERS = ("event_webhook_url", "event_api_server")
+_SERVERS = ("event_webhook_url", "event_api_server", "tracing_endpoint")
 """URL settings that are shown without path and query, which may contain a secret."""
 
 

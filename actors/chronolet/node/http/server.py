@@ -36,6 +36,7 @@ _BACKLOG = 128
 _STARVED_SECONDS = 0.05
 _STARVED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _HEALTH = ("/healthz", "/readyz")
+_OTHER_PATH = "other"
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -71,6 +72,14 @@ def _page(health: Health, page: Page) -> Show:
     return show
 
 
+Served = Callable[[str, str, float], None]
+"""Records a request that was answered: its method, the path of its page or `other`, and its duration in seconds."""
+
+
+def _ignored(method: str, path: str, seconds: float) -> None:
+    """Record nothing."""
+
+
 class HttpServer:
     """Serves pages from its own threads, from `start` to `stop`. Raises SettingsError if it cannot listen on `address`
     and `port`.
@@ -85,9 +94,11 @@ class HttpServer:
         guard: Guard = Guard(),  # noqa: B008 - an immutable value
         tls: ssl.SSLContext | None = None,
         head_seconds: float = HEAD_SECONDS,
+        served: Served = _ignored,
     ) -> None:
+        """`served`: called with each request that the guard admits."""
         try:
-            self._server = _Server(address, port, _Configuration(pages, guard, tls, head_seconds))
+            self._server = _Server(address, port, _Configuration(pages, guard, tls, head_seconds, served))
         except OSError as error:
             raise SettingsError(
                 f"--address {address} --port {port}: cannot listen there: {error.strerror or error}; "
@@ -129,6 +140,7 @@ class _Configuration(NamedTuple):
     guard: Guard
     tls: ssl.SSLContext | None
     head_seconds: float
+    served: Served
 
 
 class _Server(ThreadingHTTPServer):
@@ -227,7 +239,10 @@ class _Handler(BaseHTTPRequestHandler):
             rejection = Response(checked.status, f"{checked.message}\n".encode(), headers=headers)
             self._send(rejection, body=body, close=True)
         else:
+            began = time.monotonic()
             self._send(self._page(checked), body=body, close=close)
+            path = checked.path if checked.path in self.server.served.pages else _OTHER_PATH
+            self.server.served.served(self.command, path, time.monotonic() - began)
 
     def _address(self) -> str:
         """Return the local address that the client connected to."""

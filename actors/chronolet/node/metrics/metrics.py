@@ -1,4 +1,4 @@
-"""The agent's Prometheus metrics: all names, and how they are updated.
+"""The agent's Prometheus metrics by the kubelet's names, and how they are updated; `kernel` has those of the kernel.
 
 Input: observer calls from the kernel, calls to the runtime, and what each relist finds. Output: the text of /metrics.
 Names and labels are the kubelet's if it has the metric (pkg/kubelet/metrics), else they begin with `chronolet_`.
@@ -8,22 +8,27 @@ Next: `node.http.server`, which serves it to Prometheus.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any
 
 from prometheus_client.metrics import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import CollectorRegistry
 
-from chronolet.kernel.observer import Observer, Outcome, Queue
+from chronolet.kernel.observer import Backlog, Outcome, Queue
 from chronolet.node.http.recent_spans import RecentSpans
 from chronolet.node.http.server import Query, Response
+from chronolet.node.metrics.archive import ArchiveMetrics
 from chronolet.node.metrics.devices import DeviceMetrics
 from chronolet.node.metrics.events import EventMetrics
 from chronolet.node.metrics.gc import GcMetrics
+from chronolet.node.metrics.kernel import KernelMetrics
 from chronolet.node.metrics.pods import PodMetrics
 from chronolet.node.metrics.probes import CONTENT_TYPE, ProbeMetrics
+from chronolet.node.metrics.requests import RequestMetrics
+from chronolet.node.metrics.volumes import VolumeMetrics
+from chronolet.node.metrics.worker_starts import WorkerStarts
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.ports.spans import TURN, Span
 from chronolet.prober.actor import key as prober_key
@@ -32,12 +37,11 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
 _OPERATION_BUCKETS = tuple(0.005 * 2.5**n for n in range(14))
-_STEP_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 CONTAINER_STATES = ("created", "running", "exited", "unknown")
 
 
-class Metrics(Observer):
+class Metrics(KernelMetrics):
     """The process's metrics; implements the kernel's `Observer`."""
 
     def __init__(self, node: str) -> None:
@@ -49,12 +53,23 @@ class Metrics(Observer):
         self._kubelet(node)
         self._pleg()
         self._qos()
-        self._chronolet()
+        super().__init__(self.registry)
+        self.exits_unknown = Counter(
+            "chronolet_container_exits_unknown_total",
+            "Containers that vanished before their exit was observed",
+            registry=self.registry,
+        )
         self.probes = ProbeMetrics(self.registry)
         self.kube_events = EventMetrics(self.registry)
         self.collection = GcMetrics(self.registry)
         self.devices = DeviceMetrics(self.registry)
+        self.archive = ArchiveMetrics(self.registry)
         self._pods = PodMetrics(self.registry)
+        self._worker_starts = WorkerStarts(self.registry)
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """Called with each committed event, on the hosts' threads. The maker of traces, if there is one, sets it."""
+        self.volumes = VolumeMetrics(self.registry)
+        self.requests = RequestMetrics(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -118,58 +133,18 @@ class Metrics(Observer):
         )
         self._last_relist = 0.0
 
-    def _chronolet(self) -> None:
-        registry = self.registry
-        self.steps = Counter("chronolet_steps_total", "Steps committed", ["shard"], registry=registry)
-        self.refused_steps = Counter(
-            "chronolet_steps_refused_total", "Steps that the store refused", ["shard", "reason"], registry=registry
-        )
-        self.step_seconds = Histogram(
-            "chronolet_step_duration_seconds", "Duration of a commit", buckets=_STEP_BUCKETS, registry=registry
-        )
-        self.events = Counter("chronolet_events_total", "Events written to the log", ["kind"], registry=registry)
-        self.effects_running = Gauge(
-            "chronolet_effects_running", "Effects running now", ["kind", "effect"], registry=registry
-        )
-        self.effects = Counter(
-            "chronolet_effects_total", "Effects that ended", ["kind", "effect", "outcome"], registry=registry
-        )
-        self.effect_seconds = Histogram(
-            "chronolet_effect_duration_seconds", "Duration of effects", ["kind"], registry=registry
-        )
-        self.effect_waits = Histogram(
-            "chronolet_effect_wait_seconds", "Time that effects waited in a queue", ["kind"], registry=registry
-        )
-        self.exits_unknown = Counter(
-            "chronolet_container_exits_unknown_total",
-            "Containers that vanished before their exit was observed",
-            registry=registry,
-        )
-        self.dead_letters = Counter(
-            "chronolet_dead_letters_total", "Messages moved to the dead letters", ["kind"], registry=registry
-        )
-        self.restarts = Counter("chronolet_host_restarts_total", "Host restarts", ["shard"], registry=registry)
-        self.shards = Gauge("chronolet_shards_owned", "Shards hosted by this process", registry=registry)
-        self.lease = Gauge("chronolet_lease_valid", "1 while this process may run effects", registry=registry)
-        self.recoveries = Counter("chronolet_recoveries_total", "Recoveries", registry=registry)
-        self.recovery_seconds = Gauge(
-            "chronolet_recovery_duration_seconds", "Duration of the last recovery", registry=registry
-        )
-        self.recovered_events = Counter(
-            "chronolet_recovered_events_total", "Log entries read by recoveries", registry=registry
-        )
-
     # -- the kernel's observer -------------------------------------------------------------------------------------
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
         """Count a step and its events, also in the kubelet's metrics."""
-        self.steps.labels(str(shard)).inc()
-        self.step_seconds.observe(seconds)
-        if events:
-            self.events.labels(shard.kind).inc(len(events))
+        super().step_done(shard, events, seconds)
         for event in events:
+            self.on_event(event)
             self._count(event)
             self.collection.count(event)
+            self.archive.count(event)
             self._pods.count(event)
+            self.volumes.count(event)
+            self._worker_starts.count(event)
 
     def _count(self, event: Event) -> None:
         match event:
@@ -192,14 +167,12 @@ class Metrics(Observer):
             case _:
                 self.devices.count(event)
 
-    def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
-        """Count a step that the store refused."""
-        self.refused_steps.labels(str(shard), reason).inc()
-
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
         """Record, also as a span, how long an effect waited in its queue."""
-        self.effect_waits.labels(kind).observe(seconds)
+        super().effect_waited(kind, entity, cause, seconds)
         self._turn_over(entity, cause, seconds)
+        if kind == "pod":
+            self._worker_starts.worked(entity)
 
     def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:  # noqa: ARG002
         """Begin a span for an effect that waits in a queue."""
@@ -216,44 +189,27 @@ class Metrics(Observer):
             span = Span(entity=entity, cause=cause, what=TURN, at=_now() - round(took), milliseconds=took)
             self.spans.note(span)
 
-    def effect_started(self, kind: str, effect: str) -> None:
-        """Count a running effect."""
-        self.effects_running.labels(kind, effect).inc()
-
-    def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """Count a finished effect and record its duration."""
-        self.effects_running.labels(kind, effect).dec()
-        self.effects.labels(kind, effect, outcome).inc()
-        self.effect_seconds.labels(kind).observe(seconds)
+    def effect_done(
+        self, kind: str, effect: str, seconds: float, outcome: Outcome, *, began: float = 0.0, standing: bool = False
+    ) -> None:
+        """Count a finished effect, also as work on a pod."""
+        super().effect_done(kind, effect, seconds, outcome, began=began, standing=standing)
         if kind == "pod":
             self._pods.worked(effect, seconds)
 
-    def dead_lettered(self, kind: str) -> None:
-        """Count a dead letter."""
-        self.dead_letters.labels(kind).inc()
-
-    def host_restarted(self, shard: Shard) -> None:
-        """Count a host restart."""
-        self.restarts.labels(str(shard)).inc()
-
-    def shards_owned(self, count: int) -> None:
-        """Set the number of shards hosted by this process."""
-        self.shards.set(count)
+    def shard_acquired(self, shard: Shard, states: Mapping[str, Any], backlog: Callable[[], Backlog]) -> None:
+        """Count a started host; count the volumes of its pods from now on."""
+        super().shard_acquired(shard, states, backlog)
+        if shard.kind == "pod":
+            self.volumes.recovered(states)
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        """Drop the series of the shard's probes: its next owner counts them from now on."""
+        """Drop the series of the shard's probes and volumes: its next owner counts them from now on."""
+        super().shard_lost(shard, keys)
         if shard.kind == "prober":
             self.probes.leave(keys)
-
-    def lease_valid(self, valid: bool) -> None:
-        """Set whether the lease is valid."""
-        self.lease.set(int(valid))
-
-    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - see `shards_owned`
-        """Count a recovery and its log entries; set its duration."""
-        self.recoveries.inc()
-        self.recovered_events.inc(events)
-        self.recovery_seconds.set(seconds)
+        if shard.kind == "pod":
+            self.volumes.leave(tuple(keys))
 
     # -- the runtime -----------------------------------------------------------------------------------------------
     @contextmanager

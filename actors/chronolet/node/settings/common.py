@@ -20,6 +20,7 @@ from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import (
     Secret,
     SettingsError,
+    archive_place,
     folder,
     read_secret,
     redis_server,
@@ -36,14 +37,23 @@ DOCKER = Setting(
     url("unix", "tcp", "http", "https", "ssh"),
     metavar="URL",
 )
+MACHINE_ID_FILE = Setting(
+    "machine_id_file",
+    "--machine-id-file",
+    "CHRONOLET_MACHINE_ID_FILE",
+    "file that holds the machine's id; a node is tied to one machine and one Docker Engine [default: /etc/machine-id]",
+    folder,
+    metavar="FILE",
+)
 EVERYWHERE = (
     Setting(**common_flags.REDIS._asdict(), parse=redis_server),
     Setting(**common_flags.REDIS_PASSWORD_FILE._asdict(), parse=secret_file),
     Setting(**common_flags.ROOT_DIR._asdict(), parse=folder),
+    Setting(**common_flags.ARCHIVE._asdict(), parse=archive_place),
     Setting(**common_flags.NODE._asdict(), parse=text),
 )
 """The settings that every command accepts."""
-COMMON = (*EVERYWHERE, DOCKER)
+COMMON = (*EVERYWHERE, DOCKER, MACHINE_ID_FILE)
 _NAMES = frozenset(one.name for one in COMMON)
 
 

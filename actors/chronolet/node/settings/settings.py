@@ -47,8 +47,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_appendfsync: Literal["always", "everysec"] = "always"
     redis_maxmemory: int = 0
     """In MiB; 0 means a quarter of the machine's memory."""
+    archive: str = ""
+    """An absolute folder or the URL of a bucket; if empty, the folder `archive` in `root_dir`."""
     actors: tuple[str, ...] = ALL_ACTORS
+    process_name: str = ""
+    """Empty: a unique name is generated at each start."""
+    shards: dict[str, int] = {}
+    """Shard counts of a new log, for kinds that are not to have the usual number."""
     docker: str = "unix:///var/run/docker.sock"
+    machine_id_file: Path = Path("/etc/machine-id")
     pod_manifest_path: str = ""
     """The manifest folder or file to watch; empty if there is none."""
     file_check_frequency: int = 20_000
@@ -99,6 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission: tuple[str, ...] | None = None
     """The kinds that pods wait for; None means all of `ADMISSION`."""
     log_format: Literal["text", "json"] = "text"
+    tracing_endpoint: str = ""
+    """URL of an OpenTelemetry collector; empty means that no traces are made."""
     event_sinks: tuple[str, ...] = ("redis",)
     """Sinks in addition to those that have a URL setting."""
     event_ttl: int = 86_400_000

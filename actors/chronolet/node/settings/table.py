@@ -7,7 +7,7 @@ Source: cmd/kubelet/app/options and the KubeletConfiguration fields that the kub
 from __future__ import annotations
 
 from chronolet.node.settings.admission import ADMISSION_SETTINGS
-from chronolet.node.settings.common import DOCKER, EVERYWHERE
+from chronolet.node.settings.common import DOCKER, EVERYWHERE, MACHINE_ID_FILE
 from chronolet.node.settings.events import EVENT_SETTINGS
 from chronolet.node.settings.gc import GC_SETTINGS
 from chronolet.node.settings.http import HTTP_SETTINGS
@@ -15,6 +15,7 @@ from chronolet.node.settings.participants import ADMISSION
 from chronolet.node.settings.probes import PROBE_SETTINGS
 from chronolet.node.settings.setting import Setting
 from chronolet.node.settings.settings import ALL_ACTORS, Settings
+from chronolet.node.settings.shard_counts import SHARD_COUNTS
 from chronolet.node.settings.shares import SHARES
 from chronolet.node.settings.values import (
     any_text,
@@ -24,8 +25,10 @@ from chronolet.node.settings.values import (
     folders,
     number,
     one_of,
+    process_name,
     some_of,
     text,
+    url,
 )
 
 __all__ = ["ADMISSION", "ALL_ACTORS", "SETTINGS", "Setting", "Settings", "setting"]
@@ -57,7 +60,17 @@ SETTINGS: tuple[Setting, ...] = (
         some_of(*ALL_ACTORS),
         metavar="KINDS",
     ),
+    Setting(
+        "process_name",
+        "--process-name",
+        "CHRONOLET_PROCESS_NAME",
+        "name of this process, which it keeps when it is restarted; unique on the node [default: a generated one]",
+        process_name,
+        metavar="NAME",
+    ),
+    SHARD_COUNTS,
     DOCKER,
+    MACHINE_ID_FILE,
     Setting(
         "pod_manifest_path",
         "--pod-manifest-path",
@@ -198,6 +211,14 @@ SETTINGS: tuple[Setting, ...] = (
         one_of("text", "json"),
         "logging.format",
         "WORD",
+    ),
+    Setting(
+        "tracing_endpoint",
+        "--tracing-endpoint",
+        "CHRONOLET_TRACING_ENDPOINT",
+        "URL of an OpenTelemetry collector for traces of pod starts (OTLP over HTTP) [default: no traces]",
+        url("http", "https"),
+        metavar="URL",
     ),
     *EVENT_SETTINGS,
     *GC_SETTINGS,

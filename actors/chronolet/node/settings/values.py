@@ -7,6 +7,7 @@ Next: `table`, which names a parser for each setting.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ def text(what: str, value: Any) -> str:
 def any_text(what: str, value: Any) -> str:
     """Parse text, which may be empty."""
     return "" if value == "" else text(what, value)
+
+
+_PROCESS_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def process_name(what: str, value: Any) -> str:
+    """Parse the name of a process, which is also the name of a file and a part of Redis keys; or an empty one."""
+    found = any_text(what, value)
+    if found and not _PROCESS_NAME.fullmatch(found):
+        raise SettingsError(
+            f"{what}: found {value!r}, expected at most 63 letters, digits, '-', '_' or '.', beginning and ending with"
+            " a letter or digit"
+        )
+    return found
 
 
 def boolean(what: str, value: Any) -> bool:
@@ -217,6 +232,22 @@ def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
 def folder(what: str, value: Any) -> Path:
     """Parse a path and make it absolute; `~` is the home folder."""
     return Path(text(what, value)).expanduser().absolute()
+
+
+def archive_place(what: str, value: Any) -> str:
+    """Parse a folder, which is made absolute, or the URL of a bucket, `s3://BUCKET` or `s3://BUCKET/PREFIX`."""
+    found = text(what, value)
+    scheme, mark, rest = found.partition("://")
+    if not mark:
+        return str(folder(what, found))
+    parts = urlsplit(found)
+    bare = not (parts.query or parts.fragment or "@" in rest or ":" in parts.netloc)
+    if scheme != "s3" or not parts.netloc or not bare:
+        raise SettingsError(
+            f"{what}: found {scheme}://..., expected a folder or s3://BUCKET/PREFIX; the endpoint, the region and the"
+            " credentials are those of the AWS_* environment variables"
+        )
+    return found
 
 
 def folders(what: str, value: Any) -> tuple[Path, ...]:

@@ -93,10 +93,12 @@ class Following:
 
         try:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
-                self._since = notice.at
                 with self._link.sending:
                     self._note(notice)
                     _send_notice(notice, context, self._run())
+                if context.cancelled.is_set():
+                    return  # what was read last may have been dropped: the next stream reads it again
+                self._since = notice.at
         finally:
             over.set()
 

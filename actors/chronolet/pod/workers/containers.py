@@ -164,10 +164,7 @@ class ContainerWorker:
                 self._deps.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
-            if isinstance(refusal, HalfRestored):
-                refusal.discard(runtime, context, self._deps.processes)
-            if isinstance(refusal, HalfRestored) or (refusal.kind == "not_found" and created.id == effect.made_id):
-                # The container no longer exists: it was half restored, or it was created ahead and has been removed.
+            if self._is_removed(refusal, effect, created.id, context):
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
@@ -187,6 +184,17 @@ class ContainerWorker:
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
+
+    def _is_removed(
+        self, refusal: Refusal, effect: wanted.StartContainer, container_id: str, context: EffectContext
+    ) -> bool:
+        """Whether the container no longer exists, so that it can be created again: it was created ahead and has been
+        removed, or it was half restored, and is discarded here.
+        """
+        if isinstance(refusal, HalfRestored):
+            refusal.discard(self._deps.fenced(context), context, self._deps.processes)
+            return True
+        return refusal.kind == "not_found" and container_id == effect.made_id
 
     def _created_ahead(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec

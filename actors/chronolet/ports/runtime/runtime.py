@@ -238,6 +238,15 @@ class Engine(Plain, frozen=True, kw_only=True):
     warnings: Sequence[str] = ()
 
 
+class EngineIdentity(Plain, frozen=True, kw_only=True):
+    """What tells one engine from another. `id` alone does not: two engines of one machine may report the same one. See
+    `Engine`.
+    """
+
+    id: str
+    root: str
+
+
 RefusalKind = Literal[
     "not_found", "conflict", "invalid", "no_space", "unavailable", "denied", "failed", "interrupted", "timeout"
 ]

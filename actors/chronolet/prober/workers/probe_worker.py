@@ -7,6 +7,8 @@ which decides what an outcome means. Source: pkg/kubelet/prober/worker.go (run),
     probing  -> (error, fewer than 3 attempts)    probing: the next attempt
     probing  -> (any other reading)               reported -> waiting
     probing  -> (container died, probe withdrawn) ended; only the raw result is written
+    waiting  -> (shard moves)                     ended; leaves the time of the next probe to its successor
+    probing  -> (shard moves)                     finishing -> reported -> ended likewise
 
 A time-out that a stall explains is reported as unjudged until the worker's `Patience` runs out (`unjudged`).
 """
@@ -16,13 +18,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+import pykka
 from msgspec.structs import replace
 
 from chronolet.kernel.effects.slot import LostOwnership
-from chronolet.kernel.hosting.shared_actors import SharedActor
-from chronolet.kernel.kind import EffectContext, Ended
+from chronolet.kernel.host.shared_actors import SharedActor
+from chronolet.kernel.kind import Begun, EffectContext, Ended, Report
 from chronolet.ports.pods.probes import Attempt, Cancellable, Prober, Reading, Target
 from chronolet.prober import schedule, signals
 from chronolet.prober.outcomes import Streak, counts_as, should_retry
@@ -38,13 +42,19 @@ FIRST_ATTEMPTS = 2
 may start that process's last command a moment later."""
 LATE_SECONDS = 60.0
 """Minimum interval between two ProbeLate signals of a worker."""
-GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted"
+GIVEN_UP = "probe cancelled: its container died, the probe is no longer wanted, or the lease lapsed"
 
 
 class Tick(NamedTuple):
     """The message that the next probe is due. `at`: its scheduled time, in seconds of the monotonic clock."""
 
     at: float
+
+
+class Finish(NamedTuple):
+    """The message to end after the current probe, because the shard moves to another process."""
+
+    report: Report
 
 
 class Found(NamedTuple):
@@ -82,6 +92,10 @@ class ProbeWorker(SharedActor):
         self._attempts_ever = 0
         self._started = 0.0
         self._late_reported = -LATE_SECONDS
+        self._next = 0.0
+        """The scheduled time of the next probe."""
+        self._report: Report | None = None
+        """Set once the worker is finishing."""
 
     # -- pykka -------------------------------------------------------------------------------------------------------
 
@@ -89,13 +103,19 @@ class ProbeWorker(SharedActor):
         """Schedule the first tick according to the wall clock; all later ones use only the monotonic clock."""
         now, clock = _now(), time.monotonic()
         age = round((clock - self._deps.began) * 1000)
-        first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000
+        at = schedule.resumed_at(self._context.resume, now, self._effect.period_milliseconds)
+        if at is None:
+            at = schedule.begins_at(self._effect, now, process_age=age)
+        first = clock + (at - now) / 1000
         self._tick_at(first, schedule.FIRST_SHARED_SECONDS)
 
-    def on_receive(self, message: Tick | Found) -> None:
+    def on_receive(self, message: Tick | Found | Finish) -> None:
         match message:
             case Tick():
-                self._tick(message.at)
+                if self._report is None:  # else it is left to the successor
+                    self._tick(message.at)
+            case Finish():
+                self._finish(message.report)
             case Found():
                 self._found(message.reading)
 
@@ -120,9 +140,21 @@ class ProbeWorker(SharedActor):
         if error is not None:
             self._ended(error)
 
+    # -- moving to another process -----------------------------------------------------------------------------------
+
+    def _finish(self, report: Report) -> None:
+        self._report = report
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._attempt is None:
+            report(_scheduled(self._next), True)
+        else:  # if it is cut off, the successor repeats this probe
+            report(_scheduled(self._due), False)
+
     # -- schedule ----------------------------------------------------------------------------------------------------
 
     def _tick_at(self, when: float, most: float = math.inf) -> None:
+        self._next = when
         self._planned = schedule.shared(when, self._period, most)
         self._timer = self._prober.at(self._planned, lambda: self.actor_ref.tell(Tick(when)))
 
@@ -181,8 +213,10 @@ class ProbeWorker(SharedActor):
             return  # no retry; the missing permission may even be the cause of the error
         if should_retry(reading.result, self._attempts) and self._left() > 0:
             self._begin_attempt()
-        else:
-            self._conclude(reading)
+            return
+        self._conclude(reading)
+        if self._report is not None:
+            self._report(_scheduled(self._next), True)
 
     def _check_lateness(self, late: float) -> None:
         self._deps.figures.began(self._effect, late)
@@ -287,6 +321,11 @@ def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milli
     )
 
 
+def _scheduled(at: float) -> str:
+    """Return a time of the monotonic clock as milliseconds since the epoch, for the successor."""
+    return str(_now() + round((at - time.monotonic()) * 1000))
+
+
 def _clock() -> int:
     """Return the monotonic clock's time in milliseconds."""
     return time.monotonic_ns() // 1_000_000
@@ -296,18 +335,20 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def begin(deps: ProberDependencies) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
-    """Return the function that the kernel calls to start a probe's worker; it returns the function that stops the
-    worker.
-    """
+def begin(deps: ProberDependencies) -> Callable[[RunProbe, EffectContext, Ended], Begun]:
+    """Return the function that the kernel calls to start a probe's worker; it returns the functions that end it."""
 
-    def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
+    def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Begun:
         deps.figures.begins(effect)
         worker = ProbeWorker.start(effect, context, ended, deps)
 
         def end() -> None:
             worker.stop(block=False)
 
-        return end
+        def finish(report: Report) -> None:
+            with suppress(pykka.ActorDeadError):  # it has failed, and its host has been told
+                worker.tell(Finish(report))
+
+        return Begun(end, finish)
 
     return begun

@@ -55,7 +55,7 @@ class ScriptedProber(ScriptedAttempts):
         deps = ProberDependencies(
             self, self, self, began=time.monotonic() - _PERIOD, unjudged_limit=self._unjudged_limit
         )
-        end = begin(deps)(effect, context, _raise)
+        end = begin(deps)(effect, context, _raise).stop
         self._run()
         end()
         self._run()

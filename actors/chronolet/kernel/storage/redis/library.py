@@ -1,4 +1,4 @@
-"""Loads the function library into the server, and checks that the server is suitable (docs/design.md, Redis).
+"""Loads the function libraries into the server, and checks that the server is suitable (docs/design.md, Redis).
 
 Input: a channel. Output: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the same
 name with another text is an error for the operator to resolve. The text is compared byte for byte, including comments.
@@ -15,42 +15,66 @@ from chronolet.kernel.storage.redis.errors import ResponseError, translated
 from chronolet.kernel.storage.redis.replies import text
 from chronolet.kernel.storage.store import StoreUnreachable
 
-NAME = "chronolet_1"
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "chronolet_1": ("functions.lua",),
+    "chronolet_2": ("leases.lua",),
+    "chronolet_steps_2": ("steps.lua",),
+    "chronolet_site_1": ("site.lua",),
+    "chronolet_members": ("members.lua",),
+    "chronolet_shards_1": ("shards.lua",),
+    "chronolet_show": (
+        "show/json.lua",
+        "show/times.lua",
+        "show/arguments.lua",
+        "show/streams.lua",
+        "show/events.lua",
+        "show/actors.lua",
+    ),
+}
+"""The libraries by name, each with its files, whose texts are joined in this order. Former releases know only the
+libraries that they had, and leave the others alone.
+"""
 OLDEST = (7, 0)
 
 
 @functools.cache
-def code() -> str:
-    """Return the library's source code, as loaded into the server."""
+def code(name: str) -> str:
+    """Return a library's source code, as loaded into the server."""
     from importlib import resources  # noqa: PLC0415 - slow to load, and a command that only reads needs no function
 
-    return resources.files("chronolet.kernel.storage.redis").joinpath("functions.lua").read_text(encoding="utf-8")
+    folder = resources.files("chronolet.kernel.storage.redis").joinpath("functions")
+    return "\n".join(folder.joinpath(file).read_text(encoding="utf-8") for file in LIBRARIES[name])
 
 
 def load(channel: Channel) -> None:
-    """Load the library if it is missing. Raises StoreUnreachable(healing=False) if the server has a library of the same
-    name with different code.
+    """Load the libraries that are missing. Raises StoreUnreachable(healing=False) if the server has a library of the
+    same name with different code.
     """
-    loaded = _code_on_server(channel)
+    for name in LIBRARIES:
+        _load(channel, name)
+
+
+def _load(channel: Channel, name: str) -> None:
+    loaded = _code_on_server(channel, name)
     if loaded is None:
         try:
-            channel.call("FUNCTION", "LOAD", code())
+            channel.call("FUNCTION", "LOAD", code(name))
         except ResponseError as error:
             if "already exists" not in str(error):
                 raise translated(error, channel.where) from error
-        loaded = _code_on_server(channel)
-    if loaded != code():
+        loaded = _code_on_server(channel, name)
+    if loaded != code(name):
         raise StoreUnreachable(
-            f"Redis at {channel.where} has a function library {NAME} with other code than this release's:"
+            f"Redis at {channel.where} has a function library {name} with other code than this release's:"
             " use the release that loaded it, or stop the agents of all nodes on this server and"
-            f" run `redis-cli FUNCTION DELETE {NAME}`",
+            f" run `redis-cli FUNCTION DELETE {name}`",
             healing=False,
         )
 
 
-def _code_on_server(channel: Channel) -> str | None:
+def _code_on_server(channel: Channel, name: str) -> str | None:
     try:
-        libraries = channel.call("FUNCTION", "LIST", "LIBRARYNAME", NAME, "WITHCODE")
+        libraries = channel.call("FUNCTION", "LIST", "LIBRARYNAME", name, "WITHCODE")
     except ResponseError as error:
         raise translated(error, channel.where) from error
     for library in libraries:
@@ -95,14 +119,6 @@ def _loads_truncated_files(channel: Channel) -> bool:
         return text(channel.call("CONFIG", "GET", "aof-load-truncated")[1]) == "yes"
     except (ResponseError, IndexError):
         return False
-
-
-def whole_seconds_up(channel: Channel) -> int:
-    """Return a lower bound of the uptime in seconds, less than 2 s too low: the server reports whole seconds."""
-    try:
-        return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
-    except ResponseError as error:
-        raise translated(error, channel.where) from error
 
 
 def _new_enough(version: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from chronolet.kernel.storage.layout import Decided
 from chronolet.kernel.storage.store import Head, StoreBroken
 from chronolet_schemas.envelope import FIELDS, START, Entry, Mail, Position
 
@@ -96,7 +97,22 @@ def head(flat: list[bytes], key: str) -> Head:
         attempts=attempts,
         schema=_number(key, found, "schema"),
         unowned_since=_number(key, found, "unowned_since"),
+        acquired_at=_number(key, found, "acquired_at"),
+        released=found.get("released", ""),
+        moves=_number(key, found, "moves"),
+        shards=_number(key, found, "of"),
+        decided=_decided(key, found),
+        unclean_epoch=_number(key, found, "unclean_epoch"),
     )
+
+
+def _decided(key: str, found: dict[str, str]) -> Decided:
+    """Return the tables that `decided_text` has written."""
+    tables = found.get("decided", "").split()
+    try:
+        return tuple(tuple(map(Position.parse, table.split(","))) for table in tables)
+    except ValueError as error:
+        raise StoreBroken(f"{key}: decided is {found['decided']!r}, expected lists of positions") from error
 
 
 def _number(key: str, found: dict[str, str], name: str) -> int:

@@ -27,7 +27,7 @@ def packed(channel: Channel, keys: Keys, step: Step) -> bytes:
     full = step.even_if_full or not (step.records or step.dead)
     arguments: list[str | bytes | int] = [
         "FCALL",
-        "chronolet_step_full_1" if full else "chronolet_step_1",
+        "chronolet_step_full_2" if full else "chronolet_step_2",
         4,
         keys.log,
         keys.shard(step.shard),

@@ -1,4 +1,4 @@
-"""The node's store in Redis: all writes to the log and to the shards go through `functions.lua`.
+"""The node's store in Redis: all writes to the log and to the shards go through the functions in `functions/`.
 
 Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
 if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
@@ -16,17 +16,23 @@ from msgspec import Struct
 from chronolet.kernel.storage.redis import library, replies, scan
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ResponseError, no_function, translated
+from chronolet.kernel.storage.redis.layout import RedisLayout
+from chronolet.kernel.storage.redis.members import RedisMembers
 from chronolet.kernel.storage.redis.reader import Reader
 from chronolet.kernel.storage.redis.replies import position, text
 from chronolet.kernel.storage.redis.step import Commits
 from chronolet.kernel.storage.store import (
+    FIRST_BEAT,
     Acquired,
+    Beat,
     Committed,
     Conflict,
     Fenced,
     Head,
     Inputs,
     NotFree,
+    Proof,
+    Renewed,
     Run,
     Snapshot,
     Step,
@@ -56,9 +62,11 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
 
 _TIMEOUTS = Timeouts()
+_PROCESS = b"process:"
+"""The prefix of the fields of the node's hash that name processes."""
 
 
-class RedisStore:
+class RedisStore(RedisMembers, RedisLayout):
     """The `Store` of one node on the server at a URL: redis://, rediss:// (TLS) or unix://, with password and database
     as parsed by `urls`.
 
@@ -102,9 +110,11 @@ class RedisStore:
 
     # -- leases and ownership ------------------------------------------------------------------------------------
 
-    def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        keys = (self._keys.alive(process), self._keys.meta)
-        self._function("renew", keys, process, info, ttl_milliseconds, channel=self._lease)
+    def renew(self, process: str, info: str, ttl_milliseconds: int, beat: Beat = FIRST_BEAT) -> Renewed:
+        keys = (self._keys.alive(process), self._keys.meta, *map(self._keys.shard, beat.shards))
+        arguments = (process, info, ttl_milliseconds, beat.number, beat.answered)
+        _, known, *tokens = self._function("renew", keys, *arguments, channel=self._lease, version=2)
+        return Renewed(known=bool(known), tokens=dict(zip(beat.shards, map(text, tokens), strict=True)))
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
         hashes = [self._keys.shard(shard) for shard, _ in shards]
@@ -125,28 +135,50 @@ class RedisStore:
     def alive(self) -> Mapping[str, str]:
         return {process: text(info) for process, info in self._processes() if info is not None}
 
-    def up_milliseconds(self) -> int:
-        return library.whole_seconds_up(self._queries) * 1000
+    def renewals(self) -> Mapping[str, str]:
+        flat = self._query([self._keys.meta], [("HGETALL", self._keys.meta)])[0]
+        named = zip(flat[::2], flat[1::2], strict=True)
+        found = {_process(name): text(counter) for name, counter in named if name.startswith(_PROCESS)}
+        # A process of a release before the counters renews its key alone: the time of its expiry moves instead.
+        former = [process for process, counter in found.items() if not counter]
+        keys = [self._keys.alive(process) for process in former]
+        expiries = self._query(keys, [("PEXPIRETIME", key) for key in keys]) if former else []
+        moved = {process: f"expires {at}" for process, at in zip(former, expiries, strict=True) if at > 0}
+        return found | moved
 
     def forget_dead(self) -> None:
-        fields = [f"process:{process}" for process, info in self._processes() if info is None]
+        names = [text(name) for name in self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]]
+        listed = {name.partition(":")[2] for name in names if name.startswith(("process:", "member:"))}
+        dead = [process for process, info in self._infos(sorted(listed)) if info is None]
+        fields = [f"{part}:{process}" for process in dead for part in ("process", "member")]
+        fields += [name for name in names if name.startswith("drain:") and name.partition(":")[2] not in listed]
         if fields:
             self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
         """Return the processes named in the node's hash, each with the info of its lease; None if it has no lease."""
         names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
-        processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
+        return self._infos([_process(name) for name in names if name.startswith(_PROCESS)])
+
+    def _infos(self, processes: Sequence[str]) -> list[tuple[str, bytes | None]]:
         if not processes:
             return []
         keys = [self._keys.alive(process) for process in processes]
         return list(zip(processes, self._query(keys, [("MGET", *keys)])[0], strict=True))
 
     def acquire(
-        self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
+        self,
+        shard: Shard,
+        expected_token: str,
+        process: str,
+        schema: int,
+        *,
+        proof: Proof = "released",
+        counter: str = "",
     ) -> Acquired | NotFree:
         keys = (self._keys.shard(shard), self._keys.alive(owner_of(expected_token)), self._keys.meta)
-        word, *rest = self._function("acquire", keys, expected_token, process, schema, int(proven_dead))
+        arguments = (expected_token, process, schema, proof, counter)
+        word, *rest = self._function("acquire", keys, *arguments, version=2)
         if word == b"OK":
             return Acquired(head=replies.head(rest, keys[0]))
         reason: Any = text(rest[0])
@@ -210,12 +242,18 @@ class RedisStore:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def send(
-        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
-    ) -> Literal["sent", "duplicate", "busy"]:
-        keys = (self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard))
-        word = self._function("send", keys, mail_type, entity, request, data)[0]
+        self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes, *, of: int = 0
+    ) -> Literal["sent", "duplicate", "busy", "moved"]:
+        keys = [self._keys.mailbox(shard), self._keys.shard(shard), self._keys.requests(shard)]
+        mail = (mail_type, entity, request, data)
+        if of:
+            word = self._function("send", [*keys, self._keys.meta], *mail, shard.kind, of, version=2)[0]
+        else:
+            word = self._function("send", keys, *mail)[0]
         if word == b"BUSY":
             return "busy"
+        if word == b"MOVED":
+            return "moved"
         # After a lost reply the duplicate may be this call's own first attempt; either way it is stored once.
         return "duplicate" if word == b"DUPLICATE" else "sent"
 
@@ -283,11 +321,16 @@ class RedisStore:
     # -- within --------------------------------------------------------------------------------------------------
 
     def _function(
-        self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
+        self,
+        name: str,
+        keys: Sequence[str],
+        *arguments: str | bytes | int,
+        channel: Channel | None = None,
+        version: int = 1,
     ) -> list[Any]:
         """Call a library function, loading the library if it is missing. Raises StoreBroken if the function refuses."""
         chosen = channel or self._queries
-        command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
+        command = ("FCALL", f"chronolet_{name}_{version}", len(keys), *keys, *arguments)
         try:
             reply: list[Any] = chosen.call(*command)
         except ResponseError as error:
@@ -297,7 +340,7 @@ class RedisStore:
             reply = chosen.call(*command)
         return _checked(name, reply)
 
-    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
+    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         """Send plain commands in one round trip. If a key has the wrong type, the error names `keys`."""
         try:
             return self._queries.calls(commands)
@@ -323,6 +366,10 @@ class RedisStore:
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
             raise StoreBroken(f"a key has the wrong type: {found}") from error
         raise translated(error, self._address.where) from error
+
+
+def _process(field: bytes) -> str:
+    return text(field.removeprefix(_PROCESS))
 
 
 def _checked(name: str, reply: list[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ have arrived in the meantime.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -22,6 +23,7 @@ class Inbox(Generic[T]):
         self._lock = threading.Lock()
         self._wake: Callable[[], None] | None = None
         self._woken = False
+        self._waiting_since = 0.0
 
     def open(self, wake: Callable[[], None]) -> None:
         """Call `wake` when items arrive from now on, and immediately if items are already waiting."""
@@ -52,10 +54,21 @@ class Inbox(Generic[T]):
                 taken.append(self._items.popleft())
                 if single:
                     break
+            self._waiting_since = time.monotonic()
         return taken
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def waiting(self) -> list[T]:
+        """Return the items that are waiting, oldest first, and leave them there."""
+        with self._lock:
+            return list(self._items)
+
+    def seconds_waiting(self) -> float:
+        """Return for how long items have been waiting since the owner last took some; 0 if none is waiting."""
+        with self._lock:
+            return time.monotonic() - self._waiting_since if self._items else 0.0
 
     def idle(self) -> bool:
         """Whether no items are waiting."""
@@ -69,6 +82,8 @@ class Inbox(Generic[T]):
 
     def _put(self, items: tuple[T, ...]) -> None:
         with self._lock:
+            if not self._items:
+                self._waiting_since = time.monotonic()
             self._items.extend(items)
             wake = None if self._woken else self._wake
             self._woken = self._woken or wake is not None

@@ -11,6 +11,7 @@ which replays the log. Next: `ledger` (builds a step), `shard_writer` (commits i
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,8 +21,8 @@ import pykka
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects.runner import EffectRunner
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, RunnerDependencies, Slot, SlotFreed
-from chronolet.kernel.hosting.entity_timers import EntityTimers
-from chronolet.kernel.hosting.host_handle import HostHandle, Item, message_of
+from chronolet.kernel.host.entity_timers import EntityTimers
+from chronolet.kernel.host.host_handle import HostHandle, Item, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input, Turn, touched
@@ -52,6 +53,8 @@ class Services(NamedTuple):
     new_id: Callable[[], str]
     failed: Callable[[HostHandle, BaseException], None]
     """Called once, on the host's thread, when a host fails."""
+    left: Callable[[HostHandle], None]
+    """Called once, on the host's thread, when a host has handed over its shard and waits to be stopped."""
 
 
 class Host(pykka.ThreadingActor):
@@ -79,7 +82,11 @@ class Host(pykka.ThreadingActor):
         )
         self._suspects = Suspects(recovered.attempts, self._writer.count_attempts, unclean=recovered.unclean)
         own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
-        self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
+        self._runner = EffectRunner(
+            self.ledger.kind, own, self._suspects, self._retries.counting, recovered.effect_notes
+        )
+        self._leaves_until = 0.0
+        """When effects that have not finished are cut off, because the shard moves; 0 while it does not."""
         self._unclean = recovered.unclean
         self._recovered_attempts = bool(recovered.attempts)
         self._backlog = len(recovered.backlog)
@@ -111,8 +118,12 @@ class Host(pykka.ThreadingActor):
             return
         if not self._examined:
             self._examine_recovered()
+        if self.handle.moves_to and not self._leaves_until:
+            self._finish_effects()
         self._begin_if_caught_up()
         self._turn()
+        if self._leaves_until and (self._runner.is_idle() or time.monotonic() >= self._leaves_until):
+            self._leave()
 
     def on_stop(self) -> None:
         """Cancel effects and timers, and end every wait for the host's backlog. From now on the host changes nothing
@@ -131,6 +142,23 @@ class Host(pykka.ThreadingActor):
         if exception_value is not None:
             self._services.failed(self.handle, exception_value)
 
+    # -- moving to another process -------------------------------------------------------------------------------
+    def _finish_effects(self) -> None:
+        """Start nothing any more. Messages are still decided, because results of effects are among them."""
+        self._leaves_until = time.monotonic() + self._timing.handover_seconds
+        self._services.shared.timers.after(self._timing.handover_seconds, self.inbox.nudge)
+        self._runner.finish()
+
+    def _leave(self) -> None:
+        """Commit the last step, and report that the shard can be released."""
+        self._runner.cut_off()
+        self._notes = [*self._notes, kernel.ShardReleased(to=self.handle.moves_to)]
+        self._turn()
+        self.stopping.set()
+        # A host that moves on before its effects have begun passes on what it was left.
+        self.handle.left_notes = self._runner.notes if self._begun else self.handle.recovered.effect_notes
+        self._services.left(self.handle)
+
     def _wake(self) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # must not fail the reader, timer or worker that calls this
             self.actor_ref.tell(Woken())
@@ -139,7 +167,9 @@ class Host(pykka.ThreadingActor):
     def _examine_recovered(self) -> None:
         """Prepare the clock and the attempt counts. Called once, before the first turn."""
         self._examined = True
-        self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
+        observer = self._services.shared.observer
+        observer.shard_acquired(self.ledger.shard, self.ledger.states, self.handle.backlog)
+        self._services.clock.advance_to_log(self.handle.log_time)
         if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
 
@@ -171,6 +201,8 @@ class Host(pykka.ThreadingActor):
         counting = self._retries.counting()
         # Notes are committed in a step of their own, so that they are recorded even if a message makes the host fail.
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
+        if waiting:
+            self._services.shared.observer.turn_taken(self.ledger.shard, len(waiting))
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
         if counting:
@@ -303,7 +335,7 @@ class Host(pykka.ThreadingActor):
         """Return the seconds to wait before retrying an effect that ended without a result. A failure is recorded as an
         event.
         """
-        if freed.slot.cancelled.is_set():
+        if freed.slot.cancelled.is_set() and not freed.slot.lapsed:
             return 0.0
         if not freed.error:
             return self._timing.fenced_pause_seconds  # the lease failed, not the effect: no exponential back-off

@@ -12,8 +12,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from chronolet.kernel.effects.runner import NoteKey
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
-from chronolet.kernel.hosting.inbox import Inbox
+from chronolet.kernel.host.inbox import Inbox
+from chronolet.kernel.observer import Backlog
 from chronolet.kernel.step.ledger import Input, Ledger
 from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
@@ -41,6 +43,8 @@ class Recovered(Struct):
     backlog: list[Input]
     read_to: Position
     careful: bool
+    log_time: int = 0
+    """When the newest entry was written, in milliseconds."""
     mail_to: Position = START
     """Position in the shard's mailbox up to which commands are in the backlog."""
     notes: list[Event] = field(default_factory=list)
@@ -50,6 +54,8 @@ class Recovered(Struct):
     snapshot_at: Position = START
     unclean: bool = False
     """Whether the former owner ended without a handover."""
+    effect_notes: Mapping[NoteKey, str] = field(default_factory=dict)
+    """What the effects of the former owner have left, if it moved the shard to this process."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """Attempt counts from the shard's hash, by message identity or effect mark."""
 
@@ -61,7 +67,7 @@ class HostHandle:
         """`behind_entries`: see `Timing`."""
         self.shard = recovered.ledger.shard
         self.ledger = recovered.ledger
-        self.joined_at = recovered.read_to
+        self.log_time = recovered.log_time
         self.read_to = recovered.read_to
         self.mail_to = recovered.mail_to
         self.recovered = recovered
@@ -70,6 +76,15 @@ class HostHandle:
         self.stopping = threading.Event()
         self.caught_up = threading.Event()
         """Set once the host has decided its recovered backlog, or has stopped and never will."""
+        self.moves_to = ""
+        """The process to which the host hands over its shard; empty while it keeps it."""
+        self.left_notes: Mapping[NoteKey, str] = {}
+        """What the effects have left for the next owner, once the host has left."""
+
+    def leave(self, to: str) -> None:
+        """Let the host hand over its shard to another process: let its effects finish, commit its last step, stop."""
+        self.moves_to = to
+        self.inbox.nudge()
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
         """Add messages that the reader has found in the log up to `read_to` and in the mailbox up to `mail_to`."""
@@ -79,6 +94,20 @@ class HostHandle:
         self.mail_to = max(self.mail_to, mail_to)
         if self.is_far_behind(read_to):
             self.inbox.nudge()
+
+    def backlog(self) -> Backlog:
+        """Count the messages that wait for the host. Usable from any thread."""
+        items = self.inbox.waiting()
+        entries = [one.at for one in items if isinstance(one, Input) and one.source == "log"]
+        commands = [one.at for one in items if isinstance(one, Input) and one.source == "mailbox"]
+        return Backlog(
+            log_entries=len(entries),
+            commands=len(commands),
+            others=len(items) - len(entries) - len(commands),
+            oldest_entry_at=entries[0].milliseconds if entries else 0,
+            oldest_command_at=commands[0].milliseconds if commands else 0,
+            seconds_waiting=self.inbox.seconds_waiting(),
+        )
 
     @property
     def has_room(self) -> bool:

@@ -1,0 +1,1 @@
+"""Storage for archive files: a folder, or a bucket of an S3-compatible service."""

@@ -1,0 +1,1 @@
+"""`chronolet archive`: verifies and repairs the archived part of the log."""

@@ -1,0 +1,145 @@
+"""`chronolet archive`: verifies the files of the log's archive, and repairs them from the stream.
+
+Input: a node. Output: a line for each file and gap, and what was repaired; exit status 1 if anything is damaged or
+missing. The node's agent may be running. Next: `history.archive_files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from chronolet.cli.errors import Failure
+from chronolet.cli.options import Command, with_settings
+from chronolet.cli.printing import table
+from chronolet.cli.printing.progress import progress
+from chronolet.cli.services import node_archive
+from chronolet.cli.session import Session, session
+from chronolet.history.archive_files.repair import Outcome, Repair
+from chronolet.history.archive_files.report import Report, verify
+from chronolet.kernel.log.archive import Archive
+from chronolet.node.settings.settings import Settings
+
+_HEAD = ("FILE", "FIRST", "LAST", "ENTRIES", "STATUS")
+
+
+@click.group()
+def command() -> None:
+    """Verify or repair the archived part of the node's log. The node agent may be running."""
+
+
+@command.command("verify", cls=Command)
+@with_settings()
+@click.option("-o", "--output", type=click.Choice(["json"]), help="output format")
+def verify_command(*, settings: Settings, output: str | None) -> int:
+    """Read every archive file and compare it with the stream. Exit status 1: something is damaged or missing."""
+    with session(settings) as node:
+        report = _verified(node, _archive(node))
+    if output:
+        click.echo(msgspec.json.encode(_plain(report)).decode())
+    else:
+        _show(report)
+    return 0 if report.good else 1
+
+
+@command.command("repair", cls=Command)
+@with_settings()
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="record what cannot be repaired as lost, so that it is no longer reported and trimming continues",
+)
+def repair_command(*, settings: Settings, accept_loss: bool) -> int:
+    """Rewrite damaged and missing archive files from the entries that the stream still holds.
+
+    A damaged file is kept as NAME.damaged. The exit status is 1 if anything remains damaged or missing.
+    """
+    with session(settings) as node:
+        archive = _archive(node)
+        report = _verified(node, archive)
+        if report.good:
+            click.echo(f"{report.place}: {_files(len(report.files))}, nothing to repair")
+            return 0
+        for outcome in Repair(archive, node.store, accept_loss=accept_loss).run(report):
+            for line in _told(outcome):
+                click.echo(line)
+        report = _verified(node, archive)
+    click.echo(_summary(report))
+    return 0 if report.good else 1
+
+
+def _archive(node: Session) -> Archive:
+    return node_archive(node.settings, node.store).current()
+
+
+def _verified(node: Session, archive: Archive) -> Report:
+    try:
+        with progress("reading the archive"):
+            return verify(archive, node.store)
+    except OSError as error:
+        raise Failure(f"{archive.storage.place()}: the archive cannot be listed: {error}") from error
+
+
+def _show(report: Report) -> None:
+    rows = [
+        (file.part.name, str(file.part.first), str(file.part.last), str(file.entries), file.problem or "ok")
+        for file in report.files
+    ]
+    rows += [("<none>", f"after {gap.after}", _end(gap.upto, gap.before), "", "missing") for gap in report.gaps]
+    rows += [(part.name, str(part.first), str(part.last), "", "lost, accepted") for part in report.losses]
+    if rows:
+        table.show(_HEAD, rows)
+    click.echo(_summary(report))
+
+
+def _end(upto: object, before: object) -> str:
+    return str(upto) if before is None else f"before {before}"
+
+
+def _summary(report: Report) -> str:
+    damaged = sum(1 for file in report.files if file.problem)
+    state = "sound" if report.good else f"{damaged} damaged, {len(report.gaps)} missing"
+    return (
+        f"{report.place}: {_files(len(report.files))}, {state};"
+        f" archived up to {report.archived}, trimmed up to {report.trimmed}"
+    )
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _told(outcome: Outcome) -> Sequence[str]:
+    lines = [f"{outcome.what}: written anew as {name}" for name in outcome.written]
+    if outcome.error:
+        lines.append(f"{outcome.what}: not repaired: {outcome.error}")
+    if outcome.lost is not None:
+        end = "recorded as lost" if outcome.accepted else "the stream no longer holds them"
+        lines.append(f"{outcome.what}: {outcome.lost} cannot be repaired: {end}")
+    return lines
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    return {
+        "place": report.place,
+        "archived": str(report.archived),
+        "trimmed": str(report.trimmed),
+        "sound": report.good,
+        "files": [
+            {
+                "name": file.part.name,
+                "first": str(file.part.first),
+                "last": str(file.part.last),
+                "entries": file.entries,
+                "problem": file.problem,
+            }
+            for file in report.files
+        ],
+        "missing": [
+            {"after": str(gap.after), "upto": str(gap.upto), "before": str(gap.before or "")} for gap in report.gaps
+        ],
+        "lost": [{"first": str(part.first), "last": str(part.last)} for part in report.losses],
+    }

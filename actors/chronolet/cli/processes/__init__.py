@@ -1,0 +1,1 @@
+"""`chronolet drain` and `chronolet undrain`: commands for single processes of a node."""

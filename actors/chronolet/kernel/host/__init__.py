@@ -1,0 +1,1 @@
+"""The host of one shard: its turns, its inbox and its effects."""

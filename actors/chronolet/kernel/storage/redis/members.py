@@ -1,0 +1,89 @@
+"""The members of a node in Redis, and the handover of its shards, by plain commands and two functions.
+
+Input: the calls of the `Members` Protocol. Output: their results. Next: `store`, whose `RedisStore` inherits
+`RedisMembers`. The fields of the node's hash `meta` that concern members:
+
+    member:<process>   the process's entry, as JSON
+    drain:<process>    present if the process was asked to drain
+    process:<process>  the counter of its renewals, written by the lease
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from chronolet.kernel.storage.members import HANDOVER_MILLISECONDS, Handover, Member, Survey, decode, encode
+from chronolet.kernel.storage.redis.layout import parsed
+from chronolet.kernel.storage.redis.replies import text
+from chronolet.kernel.storage.store import StoreBroken
+from chronolet_schemas.keys import Keys, Shard
+
+
+class RedisMembers:
+    """Implements `Members` in Redis. `RedisStore` provides `_function` and `_query`."""
+
+    _keys: Keys
+
+    def _function(self, name: str, keys: Sequence[str], *arguments: str | bytes | int) -> list[Any]:
+        raise NotImplementedError
+
+    def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        raise NotImplementedError
+
+    def join(self, process: str, member: Member, *, seen: Member | None, counter: str) -> bool:
+        before = encode(seen) if seen is not None else b""
+        return bool(self._function("join", (self._keys.meta,), process, encode(member), before, counter)[0] == b"OK")
+
+    def publish(self, process: str, member: Member) -> None:
+        meta = self._keys.meta
+        self._query([meta], [("HSET", meta, f"member:{process}", encode(member))])
+
+    def survey(self, shards: Sequence[Shard]) -> Survey:
+        meta = self._keys.meta
+        try:
+            flat, *tokens = self._query(
+                [meta, *map(self._keys.shard, shards)],
+                [("HGETALL", meta), *(("HGET", self._keys.shard(shard), "token") for shard in shards)],
+            )
+        except StoreBroken:
+            flat, tokens = self._query([meta], [("HGETALL", meta)])[0], [self._token(shard) for shard in shards]
+        found = {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+        entries = {process: decode(value) for process, value in _named(found, "member:")}
+        return Survey(
+            run=text(found.get("run", b"")),
+            counters={process: text(value) for process, value in _named(found, "process:")},
+            members={process: entry for process, entry in entries.items() if entry is not None},
+            drained=frozenset(process for process, _ in _named(found, "drain:")),
+            tokens={shard: text(token or b"") for shard, token in zip(shards, tokens, strict=True)},
+            layout=parsed({name: text(value) for name, value in found.items()}),
+        )
+
+    def _token(self, shard: Shard) -> bytes | None:
+        key = self._keys.shard(shard)
+        try:
+            token: bytes | None = self._query([key], [("HGET", key, "token")])[0]
+        except StoreBroken:
+            return None
+        return token
+
+    def drain(self, process: str, *, drains: bool) -> None:
+        meta, field = self._keys.meta, f"drain:{process}"
+        self._query([meta], [("HSET", meta, field, "1") if drains else ("HDEL", meta, field)])
+
+    def release(self, shard: Shard, token: str, notes: bytes) -> bool:
+        keys = (self._keys.shard(shard), self._keys.handover(shard))
+        return bool(self._function("release", keys, token, notes, HANDOVER_MILLISECONDS)[0] == b"OK")
+
+    def handovers(self, shards: Sequence[Shard]) -> Mapping[Shard, Handover]:
+        keys = [self._keys.handover(shard) for shard in shards]
+        found = self._query(keys, [("HMGET", key, "token", "notes") for key in keys]) if keys else []
+        return {
+            shard: Handover(text(token), notes)
+            for shard, (token, notes) in zip(shards, found, strict=True)
+            if token is not None and notes is not None
+        }
+
+
+def _named(found: Mapping[str, bytes], prefix: str) -> Iterable[tuple[str, bytes]]:
+    return ((name[len(prefix) :], value) for name, value in found.items() if name.startswith(prefix))

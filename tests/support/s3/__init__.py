@@ -1,0 +1,1 @@
+"""A private S3-compatible service."""
