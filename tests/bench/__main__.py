@@ -26,6 +26,7 @@ from tests.bench import (
     probes,
     sharing,
     soak,
+    split,
     stats,
     steady,
 )
@@ -44,6 +45,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "qos": sharing.figures,
     "stats": stats.figures,
     "memory": memory.figures,
+    "split": split.figures,
     "cli": cli.figures,
     "soak": soak.figures,
     "versus": other_agents.figures,

@@ -81,13 +81,14 @@ class AgentProcess:
         self._others.append(other)
         return other
 
-    def start_named(self, name: str) -> subprocess.Popen[bytes]:
+    def start_named(self, name: str, *, url: str = "") -> subprocess.Popen[bytes]:
         """Start another process of the node on the same machine, with a name of its own, which can host everything.
-        `close` kills it if it is still running.
+        `url`: the address at which it reaches the node's Redis. `close` kills it if it is still running.
         """
         command = [*CHRONOLET, "run", "--process-name", name, "--pod-manifest-path", str(self.folder), "--port", "0"]
+        environ = self.environ | {"CHRONOLET_REDIS": url or self.url}
         with (self.root / f"{name}.log").open("ab") as log:
-            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
         self._others.append(other)
         return other
 

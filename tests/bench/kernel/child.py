@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,8 +26,10 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 class Child:
     """A kernel process whose output is read line by line."""
 
-    def __init__(self, url: str, node: str, kinds: Sequence[str], locks: Path) -> None:
+    def __init__(self, url: str, node: str, kinds: Sequence[str], locks: Path, name: str = "") -> None:
+        self.name = name
         command = [sys.executable, "-m", "tests.bench.kernel.process", url, node, ",".join(kinds), str(locks)]
+        command += [name] if name else []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY)
 
     @property
@@ -69,9 +71,9 @@ class Child:
 
 
 @contextmanager
-def hosting(url: str, node: str, kinds: Sequence[str], locks: Path) -> Iterator[Child]:
+def hosting(url: str, node: str, kinds: Sequence[str], locks: Path, name: str = "") -> Iterator[Child]:
     """Run a kernel process, and kill it at the end."""
-    child = Child(url, node, kinds, locks)
+    child = Child(url, node, kinds, locks, name)
     try:
         child.running()
         yield child
@@ -115,9 +117,9 @@ class Writer:
         return answer
 
 
-def begin(store: RedisStore, node: str) -> None:
+def begin(store: RedisStore, node: str, shards: Mapping[str, int] = gauge.SHARDS) -> None:
     """Load the kernel's functions into Redis and start the node's log."""
     store.check()
-    started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=gauge.SHARDS)
+    started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=dict(shards))
     record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))
-    store.begin(started.run, gauge.SHARDS, record)
+    store.begin(started.run, shards, record)

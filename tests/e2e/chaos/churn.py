@@ -57,11 +57,14 @@ SETTLES = ("steady", "deaf", "once", "sidecar", "hooked")
 
 
 class Churn:
-    """Changes pods until it is paused. `fetched` is an image for the pods of the additional kind `fetches`."""
+    """Changes pods until it is paused. `fetched` is an image for the pods of the additional kind `fetches`. `kills`:
+    containers are killed too, including those of other pods.
+    """
 
-    def __init__(self, node: Node, seed: int, *, fetched: str = "") -> None:
+    def __init__(self, node: Node, seed: int, *, fetched: str = "", kills: bool = True) -> None:
         self._node = node
         self._random = random.Random(seed)
+        self._changes = ("write", "write", "remove", "kill")[: 4 if kills else 3]
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         hooks = node.root / "hooks"
@@ -127,7 +130,7 @@ class Churn:
 
     def _change(self) -> None:
         name = f"c{self._random.randrange(PODS)}"
-        match self._random.choice(("write", "write", "remove", "kill")):
+        match self._random.choice(self._changes):
             case "write":
                 self._write(name, self._random.choice(list(self._kinds)))
             case "remove":
