@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chronolet.container_gc.signals import Folder, Link, Looked, RuntimeObject, Stage
 from chronolet.ports.pods.pod_logs import LogFolder, LogLink, PodLogs, PodLogsRefusal
@@ -75,9 +76,7 @@ class Inventory(Struct, frozen=True):
         found = self.runtime.inspect(one.id)
         if found is None or not found.pid:
             return one
-        return ContainerState(
-            id=one.id, name=one.name, labels=one.labels, state="running", created_at=one.created_at, detailed=False
-        )
+        return replace(one, state="running")
 
 
 def _runtime_object(one: ContainerState, run: str) -> RuntimeObject:

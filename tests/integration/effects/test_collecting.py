@@ -26,7 +26,7 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet.ports.pods.pod_logs import NoPodLogs
 from chronolet.ports.runtime import labels
-from chronolet.ports.runtime.runtime import SandboxSpec
+from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
 from chronolet_schemas import codec, container_gc, devices
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.protos import deviceplugin_pb2 as api
@@ -111,6 +111,19 @@ def test_dead_containers_are_removed_eight_at_a_time_with_one_result_each(redis:
         assert sorted(removed) == sorted(one.id for one in started.victims)
     assert runtime.list({}) == []
     assert {job.limit for job in collecting.effects().values()} == {PARALLEL}, "a waiting removal takes no thread"
+
+
+def test_a_paused_container_counts_as_running_in_its_sandbox() -> None:
+    runtime = FakeRuntime(images=["image:1"])
+    mine = labels.of_node("node")
+    sandbox = runtime.create_sandbox(SandboxSpec(name="sandbox", labels=mine, image="image:1", hostname="x"))
+    app = runtime.create_container(ContainerSpec(name="app", labels=mine, sandbox_id=sandbox, image="image:1"))
+    for one in (sandbox, app):
+        runtime.start(one)
+    runtime.freeze(app)
+    listed = Inventory(runtime, NoPodLogs(), "node", container_gc.Policy()).scan()
+    (found,) = [one for one in (*listed.containers, *listed.sandboxes) if one.id == app]
+    assert (found.state, found.sandbox_id) == ("running", sandbox)
 
 
 def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(

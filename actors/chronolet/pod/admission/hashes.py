@@ -60,11 +60,12 @@ def container_hashes(pod: Pod) -> dict[str, str]:
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """Return the hash of the sandbox: it changes with the fields in `_SANDBOX`, the app containers' published ports and
-    the pod's QoS class.
+    """Return the hash of the sandbox: it changes with the fields in `_SANDBOX`, the published ports of app containers
+    and sidecars, and the pod's QoS class.
     """
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
-    ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
+    publishing = [one for kind, one in definitions(pod) if kind in ("app", "sidecar")]
+    ports = [plain(port) for one in publishing for port in one.ports if port.host_port]
     # The QoS class determines the place of the pod's cgroup, so another class needs a new sandbox.
     return _hash({"spec": spec, "ports": ports, "qos": qos_class(pod.spec)})
 
