@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.packages import run
+from tests.deploy.packages import ROOT, run
 from tests.deploy.test_deb import PROJECT
 
 
@@ -21,9 +21,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_every_file_of_the_source_tree(wheel: Path) -> None:
     assert wheel.name == f"chronolet-{PROJECT['version']}-py3-none-any.whl"
     names = set(zipfile.ZipFile(wheel).namelist())
-    tracked = run("git", "ls-files", "actors", "schemas").splitlines()
-    assert len(tracked) > 500
-    assert {path.split("/", 1)[1] for path in tracked} <= names
+    files = {
+        str(path.relative_to(tree))
+        for tree in (ROOT / "actors", ROOT / "schemas")
+        for path in tree.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert len(files) > 500
+    assert files <= names
     assert not [name for name in names if name.startswith(("tests", "scripts")) or "__pycache__" in name]
     assert "chronolet/kernel/storage/redis/functions/functions.lua" in names
 
