@@ -41,6 +41,7 @@ LONGEST_FIRST = (
     "tests/e2e/chaos",
     "tests/e2e/probes/test_probe_soak.py",
     "tests/e2e/crash_matrix",
+    "tests/e2e/processes/test_disturbances.py",
     "tests/integration/effects/pod",
     "tests/kernel/kill",
     "tests/setup",
