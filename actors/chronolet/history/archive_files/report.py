@@ -6,8 +6,6 @@ the verification has begun are not part of the report. Output: `Report`. Next: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged, Gapless, Part
@@ -101,8 +99,3 @@ class _Checked:
             raise ArchiveDamaged(f"begins with {entry.position}, expected {self._first} as in its name")
         self._first = None
         self._gapless.check(entry, self._where)
-
-
-def in_stream(store: Store, after: Position, upto: Position) -> Iterator[Entry]:
-    """Yield the entries of the stream after `after`, up to and including `upto`."""
-    return store.scan(after, upto)

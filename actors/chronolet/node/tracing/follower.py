@@ -16,7 +16,7 @@ from chronolet.history.entries import ArchiveReader, entries
 from chronolet.history.start_trace import Trace, trace
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.http.recent_spans import RecentSpans
-from chronolet.node.tracing.starts import Starts, Told
+from chronolet.node.tracing.starts import Starts, TimedEvent
 from chronolet_schemas import codec, pod
 from chronolet_schemas.envelope import START, Event, Position
 from chronolet_schemas.times import stamp_of
@@ -107,7 +107,7 @@ class StartTraces:
             if isinstance(event, pod.PodEnded):
                 self._ours.discard(event.pod)
 
-    def _export(self, name: str, events: list[Told]) -> None:
+    def _export(self, name: str, events: list[TimedEvent]) -> None:
         if name not in self._ours:
             return
         found = trace(name, events, self._spans.of(name), (), time.time_ns() // 1_000_000)

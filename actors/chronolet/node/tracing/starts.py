@@ -14,7 +14,7 @@ from chronolet_schemas.times import Stamp
 MOST_EVENTS = 2_000
 """A start with more events, such as one whose image cannot be pulled for days, is not traced."""
 
-Told = tuple[Stamp, str, Event]
+TimedEvent = tuple[Stamp, str, Event]
 """An event with its position and time, and its entity, such as `pod/default/web`."""
 
 
@@ -22,12 +22,12 @@ class Starts:
     """The starts in progress, by pod (namespace/name)."""
 
     def __init__(self) -> None:
-        self._events: dict[str, list[Told]] = {}
+        self._events: dict[str, list[TimedEvent]] = {}
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def take(self, stamp: Stamp, entity: str, event: Event) -> tuple[str, list[Told]] | None:
+    def take(self, stamp: Stamp, entity: str, event: Event) -> tuple[str, list[TimedEvent]] | None:
         """Process one entry. Returns the pod and the events of its start if this entry ends the start."""
         name = _pod_of(entity, event)
         if not name:
