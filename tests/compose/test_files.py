@@ -94,7 +94,8 @@ def test_the_groups_are_those_of_the_units() -> None:
     assert units.keys() == found.keys()
     for name, lines in units.items():
         environ = found[name]["environment"]
-        assert [f"{key}={environ[key]}" for key in ("CHRONOLET_ACTORS", "CHRONOLET_PORT")] == lines[1:]
+        keys = ("CHRONOLET_ACTORS", "CHRONOLET_PORT", "CHRONOLET_PROCESS_NAME")
+        assert [f"{key}={environ[key]}" for key in keys] == lines[1:]
 
 
 def test_redis_is_as_the_agent_wants_it_with_and_without_tls() -> None:
