@@ -41,13 +41,7 @@ def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
 def elsewhere(at_desk: Desk, folder: Path) -> Keeping:
     """Return the keeper of another host, which has another archive folder."""
     archive = NodeArchive(place("", folder), NODE, at_desk.store)
-    return Keeping(
-        store=at_desk.store,
-        archive=archive.current,
-        shards=at_desk.keeping.shards,
-        now=at_desk.keeping.now,
-        disk=at_desk.keeping.disk,
-    )
+    return Keeping(store=at_desk.store, archive=archive.current, now=at_desk.keeping.now, disk=at_desk.keeping.disk)
 
 
 def visits(at_desk: Desk, count: int) -> list[str]:
