@@ -80,6 +80,13 @@ class Keys(Struct, frozen=True):
         """The key of the hash in which processes publish which kinds they may not host, and why. It only informs."""
         return f"{self.prefix}:refusals"
 
+    @property
+    def membership(self) -> str:
+        """The key of a stream that gets an entry whenever a member of the node, a request to drain, or a released shard
+        may make other processes act. It only wakes them: only the newest entry is kept, and its content means nothing.
+        """
+        return f"{self.prefix}:membership"
+
     def mailbox(self, shard: Shard) -> str:
         return f"{self.prefix}:mailbox:{shard}"
 

@@ -117,12 +117,18 @@ class Follower:
 
         class RecordingStore(MemoryStore):
             def wait(
-                self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+                self,
+                log_after: Position | None,
+                mail_after: Mapping[Shard, Position],
+                count: int,
+                block_milliseconds: int,
+                *,
+                members: bool = False,
             ) -> Inputs:
                 follower.waits += 1
                 follower.blocks.append(block_milliseconds)
                 # Block until an entry arrives, so that a slow test causes no additional wait.
-                return super().wait(log_after, mail_after, count, int(HANG_SECONDS * 1000))
+                return super().wait(log_after, mail_after, count, int(HANG_SECONDS * 1000), members=members)
 
         services = Services(store=lambda _: RecordingStore(self.node.server), archive=lambda *_: self.node.archive)
         words = ("--redis", "unix:///none", "--hostname-override", "node-1", *arguments)

@@ -1,10 +1,13 @@
 """The contract of the store for the members of a node, requests to drain, and graceful moves of shards."""
 
+import pytest
+
 from chronolet.kernel.storage.members import Handover, Member
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Beat, Store
+from chronolet_schemas.envelope import START
 from chronolet_schemas.keys import Keys, Shard
-from tests.contracts.store.support import OTHER, SHARD, TTL, Another, take
+from tests.contracts.store.support import OTHER, SHARD, SHARDS, STARTED, TTL, Another, take
 from tests.support.redis.server import PrivateRedis
 
 ONE = Member(instance="i-1", kinds=("pod", "prober"), refused=("pod/3",), host="machine")
@@ -67,6 +70,45 @@ def test_the_entries_of_dead_processes_are_removed(store: Store) -> None:
     assert store.survey([]).members == {"live": ONE}
     store.forget_dead()  # the second call removes the request, because the process is no longer listed
     assert store.survey([]).drained == {"live"}
+
+
+@pytest.mark.parametrize("change", ["join", "publish", "drain", "undrain", "release", "retire"])
+def test_a_change_of_the_members_ends_a_wait(begun: Store, another: Another, change: str) -> None:
+    reader, token = another(), take(begun)
+    assert reader.wait(None, {}, 10, 0, members=True).members_changed in (True, False)
+    assert not reader.wait(None, {}, 10, 5, members=True).members_changed, "nothing has changed since"
+    match change:
+        case "join":
+            assert begun.join("web", ONE, seen=None, counter="")
+        case "publish":
+            begun.publish("web", ONE)
+        case "drain" | "undrain":
+            begun.drain("web", drains=change == "drain")
+        case "release":
+            assert begun.release(SHARD, token, b"")
+        case _:
+            begun.retire("p", [(SHARD, token)])
+    # If the change were missed, this test would time out.
+    found = reader.wait(begun.last(), {SHARD: START}, 10, 3_600_000, members=True)
+    assert (found.members_changed, list(found.log), dict(found.mail)) == (True, [], {})
+
+
+def test_a_wait_that_does_not_concern_the_members_outlasts_their_changes(begun: Store) -> None:
+    begun.drain("web", drains=True)
+    assert not begun.wait(begun.last(), {}, 10, 5).members_changed
+    assert begun.wait(begun.last(), {}, 10, 0, members=True).members_changed
+
+
+def test_a_members_stream_of_the_wrong_type_does_not_end_reading(redis_server: PrivateRedis) -> None:
+    store, keys = RedisStore(redis_server.url, "n"), Keys("n")
+    store.check()
+    redis_server.client().set(keys.membership, "of the wrong type")
+    store.begin("run-1", SHARDS, STARTED)
+    store.drain("web", drains=True)
+    assert store.survey(()).drained == {"web"}
+    found = store.wait(START, {}, 10, 1000, members=True)
+    assert (len(found.log), found.members_changed) == (1, False)
+    store.close()
 
 
 def test_a_released_shard_is_free_and_its_notes_wait_for_the_next_owner(begun: Store, another: Another) -> None:

@@ -58,7 +58,6 @@ def test_nudges_and_items_wake_the_owner_once_per_turn() -> None:
     woken: list[None] = []
     inbox.open(lambda: woken.append(None))
     inbox.nudge()
-    inbox.nudge()
     inbox.put(1)
     assert len(woken) == 1
     assert inbox.take(5) == [1]
@@ -66,3 +65,19 @@ def test_nudges_and_items_wake_the_owner_once_per_turn() -> None:
     inbox.put(2)
     assert len(woken) == 2
     assert inbox.rearm()
+
+
+def test_a_nudge_during_a_turn_leads_to_another_turn() -> None:
+    """The turn may already be past what the nudge is about, such as a shard that is to be handed over."""
+    inbox: Inbox[int] = Inbox()
+    woken: list[None] = []
+    inbox.open(lambda: woken.append(None))
+    inbox.put(1)
+    assert inbox.take(5) == [1]
+    inbox.nudge()
+    assert len(woken) == 1
+    assert inbox.rearm(), "the owner wakes itself"
+    assert inbox.take(5) == []
+    assert not inbox.rearm()
+    inbox.nudge()
+    assert len(woken) == 2

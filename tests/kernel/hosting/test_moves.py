@@ -37,9 +37,9 @@ def owners(rig: Rig) -> Counter[str]:
     return Counter(head.token.partition(":")[2] for head in heads.values())
 
 
-def tallying(rig: Rig, *more: Kind[Any], **setup: Any) -> Process:
+def tallying(rig: Rig, *more: Kind[Any], lease: int = LEASE, **setup: Any) -> Process:
     """Start a process that can host `tally` and the kinds `more`."""
-    process = rig.process(tally.kind(4), *more, begin=False, lease_milliseconds=LEASE, **setup)
+    process = rig.process(tally.kind(4), *more, begin=False, lease_milliseconds=lease, **setup)
     process.start()
     return process
 
@@ -85,6 +85,20 @@ def test_the_shares_of_a_process_that_stops_are_handed_over_at_once(four: Rig) -
     assert {one.to for one in four.events(kernel.ShardReleased)} == {second.id}
     assert not four.events(kernel.ShardTakenOver)
     assert first.id not in four.store.survey(()).counters
+
+
+def test_moves_do_not_wait_for_the_next_regular_look(four: Rig) -> None:
+    hour = 3_600_000
+    first = tallying(four, lease=hour)
+    wait_for_owners(four, (first, 4))
+    second = tallying(four, lease=hour)
+    wait_for_owners(four, (first, 2), (second, 2))
+    four.store.drain(first.id, drains=True)
+    wait_for_owners(four, (second, 4))
+    four.store.drain(first.id, drains=False)
+    wait_for_owners(four, (first, 2), (second, 2))
+    second.retire()
+    wait_for_owners(four, (first, 4))
 
 
 class Moved(Observer):

@@ -23,6 +23,8 @@ class Inbox(Generic[T]):
         self._lock = threading.Lock()
         self._wake: Callable[[], None] | None = None
         self._woken = False
+        self._nudged = False
+        """Whether the owner was nudged since it was woken: its turn may already be past what the nudge is about."""
         self._waiting_since = 0.0
 
     def open(self, wake: Callable[[], None]) -> None:
@@ -38,7 +40,9 @@ class Inbox(Generic[T]):
         self._put(items)
 
     def nudge(self) -> None:
-        """Wake the owner without adding an item."""
+        """Make the owner take another turn, without adding an item."""
+        with self._lock:
+            self._nudged = self._woken
         self._put(())
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
@@ -75,9 +79,11 @@ class Inbox(Generic[T]):
         return not self._items
 
     def rearm(self) -> bool:
-        """Finish a turn. Returns True if items remain and the owner must wake itself; else the next `put` wakes it."""
+        """Finish a turn. Returns True if the owner must wake itself, because items remain or it was nudged during the
+        turn; else the next `put` wakes it.
+        """
         with self._lock:
-            self._woken = bool(self._items)
+            self._woken, self._nudged = bool(self._items) or self._nudged, False
             return self._woken
 
     def _put(self, items: tuple[T, ...]) -> None:

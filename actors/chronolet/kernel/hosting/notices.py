@@ -19,7 +19,13 @@ class Tick(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Sent several times per tick: take over shards that have become free. Leases may expire between two ticks."""
+    """Sent several times per tick: take over shards that have become free. A process may die between two ticks. Does
+    nothing if the members have not changed since the last look and no shard is free.
+    """
+
+
+class MembersChanged(NamedTuple):
+    """Sent when a member, a request to drain or a released shard may have changed."""
 
 
 class Upkeep(NamedTuple):
@@ -78,6 +84,7 @@ class RetireNow(NamedTuple):
 Notice = (
     Tick
     | Look
+    | MembersChanged
     | Upkeep
     | HostFailed
     | HostLeft

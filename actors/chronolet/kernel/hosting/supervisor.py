@@ -27,6 +27,7 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        LeaseRegained    free          the same, found after a lapse of the lease
     hosted        Tick, Upkeep     free          the same, found by a regular check
     hosted        Tick, Look       leaving       another process should own it (`sharing`), or it was asked to drain
+    hosted        MembersChanged   leaving       the same, found at once
     hosted        Retire           leaving       another process can host it
     hosted        Tick, Look       free          released, because another number of shards was requested (`layout`)
     hosted        Retire           free          released on shutdown
@@ -61,6 +62,7 @@ from chronolet.kernel.hosting.notices import (
     HostLeft,
     LeaseRegained,
     Look,
+    MembersChanged,
     Notice,
     ReaderFailed,
     Release,
@@ -138,6 +140,8 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._shows_refusal = False
         self._awaits = False
+        self._misses = False
+        """Whether a shard that this process should have had no host at the last look."""
         self._plan: Plan | None = None
         """What to take and to give, according to the last look at the other processes."""
         self._given_up: frozenset[Shard] = frozenset()
@@ -182,13 +186,13 @@ class Supervisor(pykka.ThreadingActor):
             return  # sent before the shutdown: handling it could take back shards that were just handed over
         try:
             self._handle(message)
-            if not isinstance(message, Look):  # most of them do not contact the server
+            if not isinstance(message, Look):  # some of them do not contact the server
                 self._logged = ""
         except (StoreUnreachable, StoreBroken) as error:
             if str(error) != self._logged:  # log an error once, however long it lasts
                 self._logged = str(error)
                 log.warning("waiting for the server", error=self._logged, about=type(message).__name__)
-            if not isinstance(message, Tick | Look | Upkeep | LeaseRegained):  # those are sent again anyway
+            if not isinstance(message, Tick | Look | MembersChanged | Upkeep | LeaseRegained):  # a Tick follows anyway
                 pause = self._context.lease.renewal_seconds / 2
                 self._context.services.shared.timers.after(pause, lambda: self._tell(message))
 
@@ -198,7 +202,7 @@ class Supervisor(pykka.ThreadingActor):
 
     def _handle(self, message: Notice) -> None:
         match message:
-            case Tick() | Look() | Upkeep():
+            case Tick() | Look() | MembersChanged() | Upkeep():
                 self._on_timer(message)
             case HostFailed():
                 self._failed(message.handle, message.error)
@@ -231,6 +235,7 @@ class Supervisor(pykka.ThreadingActor):
         missing = ours - set(self._hosted) - self._backing_off - self._handovers.unreleased.keys()
         if self._plan is not None and self._plan.take is not None:
             missing &= self._plan.take
+        self._misses = bool(missing)
         if missing and not self._leaving:
             self._take(sorted(missing, key=str), adopts=not refused)
         elif not refused:
@@ -356,7 +361,8 @@ class Supervisor(pykka.ThreadingActor):
         """Look soon, because another process is about to release a shard for this one."""
         if not self._awaits:
             self._awaits = True
-            self._context.services.shared.timers.after(self._timing.awaited_look_seconds, lambda: self._tell(Look()))
+            after = self._context.services.shared.timers.after
+            after(self._timing.awaited_look_seconds, lambda: self._tell(MembersChanged()))
 
     def _release(self, handle: HostHandle) -> None:
         if not self._handovers.release(handle):
@@ -450,26 +456,27 @@ class Supervisor(pykka.ThreadingActor):
         self._reload = False
 
     # -- periodic work -------------------------------------------------------------------------------------------
-    def _on_timer(self, message: Tick | Look | Upkeep) -> None:
+    def _on_timer(self, message: Tick | Look | MembersChanged | Upkeep) -> None:
         match message:
             case Tick():
                 self._tick()
-            case Look():
-                self._look()
+            case Look() | MembersChanged():
+                self._look(changed=isinstance(message, MembersChanged))
             case Upkeep():
                 self._check_for_loss()
                 self._hosted.nudge()
                 self._store.forget_dead()
                 self._claims.sweep()
 
-    def _look(self) -> None:
-        self._awaits = False
+    def _look(self, *, changed: bool) -> None:
+        self._awaits &= not changed
         if self._reload or not self._adoption.is_done(self._log.run):
             return  # else each Look would query the runtime, which is too often
-        if self._context.sharing.alone:
-            self._take_free()
-        else:
+        sharing = self._context.sharing
+        if changed or (not sharing.alone and (self._misses or sharing.has_changed())):
             self._share()
+        elif sharing.alone:
+            self._take_free()
 
     def _tick(self) -> None:
         self._context.services.shared.observer.lease_valid(self._context.lease.valid())
@@ -522,7 +529,7 @@ class Supervisor(pykka.ThreadingActor):
             self._router,
             lambda: self._tell(ServerBack()),
             lambda error: self._tell(ReaderFailed(error)),
-            lambda: self._tell(Look()),
+            lambda: self._tell(MembersChanged()),
         )
         reader.start()
         return reader

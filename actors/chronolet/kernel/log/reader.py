@@ -1,10 +1,10 @@
 """Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
 Input: log entries and mailbox messages. Output: inputs for the hosts, in order, with the position up to which the log
-was read; notifications when the server can be reached again, and when an owner hands over a shard. If the server has
-lost entries or commands that were read, the reader stops delivering: a host that still has a lost message in its inbox
-must not receive the message written in its place. A host with a full inbox is skipped: it receives no log entries, so
-that it does not delay other hosts, and the skipped entries are read again when it has room. Next: `host`.
+was read; notifications when the server can be reached again, and when the node's members may have changed. If the
+server has lost entries or commands that were read, the reader stops delivering: a host that still has a lost message in
+its inbox must not receive the message written in its place. A host with a full inbox is skipped: it receives no log
+entries, so that it does not delay other hosts, and the skipped entries are read again when it has room. Next: `host`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from chronolet.kernel.log.loss import lacks_what_was_read
 from chronolet.kernel.step.ledger import Input
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Inputs, Store, StoreBroken, StoreUnreachable
-from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Shard
 
@@ -30,8 +29,6 @@ SKIPPED_MILLISECONDS = 20
 """How long a read blocks while a host with a full inbox is skipped."""
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
-
-_RELEASED = registry.type_of(kernel.ShardReleased)
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -47,24 +44,24 @@ class Reader:
         router: Router,
         reconnected: Callable[[], None],
         failed: Callable[[Exception], None],
-        released: Callable[[], None] = lambda: None,
+        members_changed: Callable[[], None] = lambda: None,
     ) -> None:
         """The callbacks are called on the reader's thread. `reconnected`: the server can be reached again, or the
         reader has stopped because of a loss (`found_loss`). `failed`: the reader has stopped because of an error.
-        `released`: an owner hands over a shard.
+        `members_changed`: a member, a request to drain or a released shard may have changed.
         """
         self._store = store
         self._router = router
         self._reconnected = reconnected
         self._failed = failed
-        self._released = released
+        self._members_changed = members_changed
         self._handles: dict[Shard, HostHandle] = {}
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
         """Whether the reader stopped because the server lost messages that had already been read."""
         self._changes: list[Callable[[], None]] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
@@ -74,7 +71,7 @@ class Reader:
         return self._furthest
 
     def start(self) -> None:
-        """Start reading. The reader waits while there is no host."""
+        """Start reading. While there is no host, only changes of the members are read."""
         self._thread.start()
 
     def attach(self, handle: HostHandle) -> None:
@@ -110,8 +107,6 @@ class Reader:
         pause, away = FIRST_PAUSE_SECONDS, False
         while not self._stopping.is_set():
             self._apply_changes()
-            if self._at is None:
-                continue
             ready = self._ready()
             if self._handles and not ready:
                 self._stopping.wait(SKIPPED_MILLISECONDS / 1000)
@@ -120,7 +115,7 @@ class Reader:
             mail_after = {shard: handle.mail_to for shard, handle in self._handles.items()}
             try:
                 # After an outage, do not block: a loss must be noticed immediately.
-                inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
+                inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block, members=True)
                 lost = (away or self._goes_back(inputs)) and self._has_lost()
             except (StoreUnreachable, StoreBroken) as error:
                 if not away:
@@ -136,6 +131,8 @@ class Reader:
             if lost:
                 return
             self._deliver(inputs, ready)
+            if inputs.members_changed:
+                self._members_changed()
 
     def _goes_back(self, inputs: Inputs) -> bool:
         """Whether the first new entry's number is not above that of the last entry read: the log has lost its end and
@@ -165,8 +162,6 @@ class Reader:
                 mail_to[shard] = mails[-1].id
                 found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
         if inputs.log:
-            if any(entry.type == _RELEASED for entry in inputs.log):
-                self._released()
             self._at = inputs.log[-1].position
             self._furthest = max(self._furthest, self._at)
         if self._at is not None:
@@ -176,15 +171,12 @@ class Reader:
 
     # -- attaching and detaching hosts ---------------------------------------------------------------------------
     def _change(self, change: Callable[[], None]) -> None:
-        with self._changed:
+        with self._lock:
             self._changes.append(change)
-            self._changed.notify()
         self._store.wake()
 
     def _apply_changes(self) -> None:
-        with self._changed:
-            while not self._changes and self._at is None:
-                self._changed.wait()
+        with self._lock:
             changes, self._changes = self._changes, []
         for change in changes:
             change()

@@ -73,6 +73,7 @@ class Sharing:
         """The instance of each listed process, dead or alive, at the last look."""
         self.alone = True
         """Whether no other process took part at the last look."""
+        self._seen: object = None
 
     def look(
         self, shards: Sequence[Shard], *, kinds: Collection[str], quarantined: Collection[Shard], leaving: bool
@@ -84,6 +85,7 @@ class Sharing:
         that it has quarantined. `leaving`: whether it is shutting down.
         """
         survey = self._survey(() if self.alone else shards)
+        self._seen = _members_of(survey)
         refused = [str(shard) for shard in self._refused(quarantined)]
         self._membership.update(survey, kinds=kinds, refused=refused, leaving=leaving)
         candidates = self._candidates(survey)
@@ -94,6 +96,12 @@ class Sharing:
         if not survey.tokens:
             survey = self._survey(shards)
         return self._plan(survey, candidates)
+
+    def has_changed(self) -> bool:
+        """Whether `look` could return another plan than the last time: a process has joined, changed, left or died, or
+        a shard is free. Reads only the members, in one round trip.
+        """
+        return bool(self._free_since) or _members_of(self._survey(())) != self._seen
 
     def _plan(self, survey: Survey, candidates: Mapping[str, Candidate]) -> Plan:
         me = self._membership.process
@@ -162,3 +170,8 @@ class Sharing:
             )
             for process, member in members.items()
         }
+
+
+def _members_of(survey: Survey) -> object:
+    """Return what the plans of processes depend on, apart from the owners of shards."""
+    return survey.run, survey.members, survey.drained, survey.layout

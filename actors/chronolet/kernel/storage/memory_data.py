@@ -61,12 +61,19 @@ class MemoryServer:
         self.renewals: dict[str, int] = {}
         self.members: dict[str, Member] = {}
         self.drained: set[str] = set()
+        self.member_changes = 0
+        """Counts what may make other processes act; see `Keys.membership`."""
         self.handovers: dict[Shard, tuple[Handover, int]] = {}
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:
         """Return the shard's data, which is created on first use."""
         return self._shards.setdefault(shard, ShardData())
+
+    def change_members(self) -> None:
+        """Wake the processes that wait for a change of the members."""
+        self.member_changes += 1
+        self.changed.notify_all()
 
     def replace(self, shard: Shard, data: ShardData) -> None:
         """Replace all data of a shard."""

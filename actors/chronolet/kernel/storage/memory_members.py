@@ -31,11 +31,13 @@ class MemoryMembers:
             server.members[process] = member
             server.renewals.pop(process, None)
             server.drained.discard(process)
+            server.change_members()
             return True
 
     def publish(self, process: str, member: Member) -> None:
         with self._server.changed:
             self._server.members[process] = member
+            self._server.change_members()
 
     def survey(self, shards: Sequence[Shard]) -> Survey:
         server = self._server
@@ -52,6 +54,7 @@ class MemoryMembers:
     def drain(self, process: str, *, drains: bool) -> None:
         with self._server.changed:
             (self._server.drained.add if drains else self._server.drained.discard)(process)
+            self._server.change_members()
 
     def release(self, shard: Shard, token: str, notes: bytes) -> bool:
         server = self._server
@@ -61,6 +64,7 @@ class MemoryMembers:
                 return bool(token) and head.released == token
             server.update(shard, token="", released=token, unowned_since=server.clock(), moves=head.moves + 1)
             server.handovers[shard] = (Handover(token, notes), server.clock() + HANDOVER_MILLISECONDS)
+            server.change_members()
             return True
 
     def handovers(self, shards: Sequence[Shard]) -> Mapping[Shard, Handover]:

@@ -56,6 +56,7 @@ class MemoryStore(MemoryMembers, MemoryLayout):
         self._server = server or MemoryServer()
         self._mailbox_full = mailbox_full
         self._woken = False
+        self._members_seen = -1
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -94,6 +95,7 @@ class MemoryStore(MemoryMembers, MemoryLayout):
                 if token and server.shard(shard).head.token == token:
                     server.update(shard, token="", unowned_since=server.clock())
             server.forget(process)
+            server.change_members()
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         with self._server.changed:
@@ -238,25 +240,37 @@ class MemoryStore(MemoryMembers, MemoryLayout):
             return mails[bisect_right(mails, after, key=_id) :][:count]
 
     def wait(
-        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+        self,
+        log_after: Position | None,
+        mail_after: Mapping[Shard, Position],
+        count: int,
+        block_milliseconds: int,
+        *,
+        members: bool = False,
     ) -> Inputs:
         deadline = time.monotonic() + block_milliseconds / 1000
         with self._server.changed:
             while True:
-                inputs = self._inputs(log_after, mail_after, count)
+                inputs = self._inputs(log_after, mail_after, count, members=members)
                 left = deadline - time.monotonic()
-                if inputs.log or inputs.mail or self._woken or left <= 0:
+                if inputs.log or inputs.mail or inputs.members_changed or self._woken or left <= 0:
                     self._woken = False
                     return inputs
                 self._server.changed.wait(left)
 
-    def _inputs(self, log_after: Position, mail_after: Mapping[Shard, Position], count: int) -> Inputs:
+    def _inputs(
+        self, log_after: Position | None, mail_after: Mapping[Shard, Position], count: int, *, members: bool
+    ) -> Inputs:
         mail: dict[Shard, Sequence[Mail]] = {}
         for shard, after in mail_after.items():
             found = self.read_mail(shard, after, count)
             if found:
                 mail[shard] = found
-        return Inputs(log=self.read_log(log_after, count), mail=mail)
+        log = self.read_log(log_after, count) if log_after is not None else ()
+        changed = members and self._members_seen != self._server.member_changes
+        if changed:
+            self._members_seen = self._server.member_changes
+        return Inputs(log=log, mail=mail, members_changed=changed)
 
     def wake(self) -> None:
         with self._server.changed:

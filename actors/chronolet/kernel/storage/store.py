@@ -206,10 +206,13 @@ class Snapshot(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """The result of one blocking read. `log` and `mail` are ordered by position."""
+    """The result of one blocking read. `log` and `mail` are ordered by position. `members_changed`: whether a member, a
+    request to drain or a released shard may have changed.
+    """
 
     log: Sequence[Entry]
     mail: Mapping[Shard, Sequence[Mail]]
+    members_changed: bool = False
 
 
 class Store(Members, LayoutStore, Protocol):
@@ -305,10 +308,17 @@ class Store(Members, LayoutStore, Protocol):
         """Return the position of the newest entry ever written; START if there is none."""
 
     def wait(
-        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+        self,
+        log_after: Position | None,
+        mail_after: Mapping[Shard, Position],
+        count: int,
+        block_milliseconds: int,
+        *,
+        members: bool = False,
     ) -> Inputs:
-        """Return the log entries and mailbox commands after these positions, at most `count` from each stream. If there
-        are none yet, wait for up to `block_milliseconds`, or until `wake` is called. Only one thread may call this.
+        """Return the log entries and mailbox commands after these positions, at most `count` from each stream; no log
+        entries if `log_after` is None. If there are none yet, wait for up to `block_milliseconds`, or until `wake` is
+        called or, with `members`, the members may have changed since the last call. Only one thread may call this.
         """
 
     def wake(self) -> None:

@@ -6,10 +6,13 @@ Input: the calls of the `Members` Protocol. Output: their results. Next: `store`
     member:<process>   the process's entry, as JSON
     drain:<process>    present if the process was asked to drain
     process:<process>  the counter of its renewals, written by the lease
+
+Each call that may make other processes act also adds an entry to the stream `membership`, which wakes them.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,13 +34,24 @@ class RedisMembers:
     def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         raise NotImplementedError
 
+    def _wake_others(self) -> None:
+        """Wake the processes that wait for a change of the members. They also look at regular intervals, so a stream
+        that cannot be written costs only time.
+        """
+        with contextlib.suppress(StoreBroken):
+            self._query([self._keys.membership], [("XADD", self._keys.membership, "MAXLEN", 1, "*", "", "")])
+
     def join(self, process: str, member: Member, *, seen: Member | None, counter: str) -> bool:
         before = encode(seen) if seen is not None else b""
-        return bool(self._function("join", (self._keys.meta,), process, encode(member), before, counter)[0] == b"OK")
+        if self._function("join", (self._keys.meta,), process, encode(member), before, counter)[0] != b"OK":
+            return False
+        self._wake_others()
+        return True
 
     def publish(self, process: str, member: Member) -> None:
         meta = self._keys.meta
         self._query([meta], [("HSET", meta, f"member:{process}", encode(member))])
+        self._wake_others()
 
     def survey(self, shards: Sequence[Shard]) -> Survey:
         meta = self._keys.meta
@@ -70,10 +84,14 @@ class RedisMembers:
     def drain(self, process: str, *, drains: bool) -> None:
         meta, field = self._keys.meta, f"drain:{process}"
         self._query([meta], [("HSET", meta, field, "1") if drains else ("HDEL", meta, field)])
+        self._wake_others()
 
     def release(self, shard: Shard, token: str, notes: bytes) -> bool:
         keys = (self._keys.shard(shard), self._keys.handover(shard))
-        return bool(self._function("release", keys, token, notes, HANDOVER_MILLISECONDS)[0] == b"OK")
+        if self._function("release", keys, token, notes, HANDOVER_MILLISECONDS)[0] != b"OK":
+            return False
+        self._wake_others()
+        return True
 
     def handovers(self, shards: Sequence[Shard]) -> Mapping[Shard, Handover]:
         keys = [self._keys.handover(shard) for shard in shards]

@@ -1,9 +1,9 @@
-"""Reads the log and all mailboxes of a process in one blocking call, on a separate connection. Another thread can end
-the call early.
+"""Reads the log, all mailboxes of a process, and whether the node's members have changed, in one blocking call on a
+separate connection. Another thread can end the call early.
 
-Input: positions to read after. Output: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per shard
-of the process (a wake-up costs the server less than a microsecond per stream). Next: `store.wait`, called by the
-process's one reader.
+Input: positions to read after. Output: `Inputs`. One XREAD BLOCK covers few streams: the log, one mailbox per shard of
+the process, and the members' stream (a wake-up costs the server less than a microsecond per stream). Next:
+`store.wait`, called by the process's one reader.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys, Shard
 
 _WAKE_ATTEMPTS = 200
+_LOG, _MEMBERS = "log", "members"
 
 
 class Reader:
@@ -37,13 +38,45 @@ class Reader:
         self._client_id: int | None = None
         self._woken = threading.Event()
         self._waiting = threading.Event()
+        self._members_seen = b"0-0"
+        """The id of the last entry of the members' stream that was read. The first read returns at once."""
 
     def wait(
-        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+        self,
+        log_after: Position | None,
+        mail_after: Mapping[Shard, Position],
+        count: int,
+        block_milliseconds: int,
+        *,
+        members: bool = False,
     ) -> Inputs:
         """See `Store.wait`. Raises RedisError; after a ConnectionLost, the next call opens a new connection."""
-        names = {self._keys.log.encode(): None} | {self._keys.mailbox(s).encode(): s for s in mail_after}
-        after = [str(log_after), *(str(at) for at in mail_after.values())]
+        if members:
+            try:
+                return self._wait(log_after, mail_after, count, block_milliseconds, members=True)
+            except ResponseError as error:
+                if "WRONGTYPE" not in str(error):
+                    raise
+                # If only the members' stream is broken, the others can be read.
+        return self._wait(log_after, mail_after, count, block_milliseconds, members=False)
+
+    def _wait(
+        self,
+        log_after: Position | None,
+        mail_after: Mapping[Shard, Position],
+        count: int,
+        block_milliseconds: int,
+        *,
+        members: bool,
+    ) -> Inputs:
+        names: dict[bytes, Shard | str] = {self._keys.mailbox(shard).encode(): shard for shard in mail_after}
+        after: list[str | bytes] = [str(at) for at in mail_after.values()]
+        if log_after is not None:
+            names[self._keys.log.encode()] = _LOG
+            after.append(str(log_after))
+        if members:
+            names[self._keys.membership.encode()] = _MEMBERS
+            after.append(self._members_seen)
         # BLOCK 0 would block indefinitely.
         block = ("BLOCK", block_milliseconds) if block_milliseconds > 0 else ()
         call = self._channel.pack("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)
@@ -65,17 +98,18 @@ class Reader:
             self._client_id = None
             self._client_id = int(self._channel.exchange(self._channel.pack("CLIENT", "ID"), 1)[0])
 
-    @staticmethod
-    def _inputs(reply: Any, names: Mapping[bytes, Shard | None]) -> Inputs:
+    def _inputs(self, reply: Any, names: Mapping[bytes, Shard | str]) -> Inputs:
         log: list[Any] = []
-        mail = {}
+        mail, changed = {}, False
         for name, found in reply or ():
-            shard = names[name]
-            if shard is None:
+            what = names[name]
+            if isinstance(what, Shard):
+                mail[what] = list(replies.mails(found))
+            elif what == _LOG:
                 log = list(replies.entries(found))
             else:
-                mail[shard] = list(replies.mails(found))
-        return Inputs(log=log, mail=mail)
+                changed, self._members_seen = True, found[-1][0]
+        return Inputs(log=log, mail=mail, members_changed=changed)
 
     def wake(self) -> None:
         """End the current wait, or one that is about to begin: its caller may already have checked for other work."""

@@ -120,6 +120,7 @@ class RedisStore(RedisMembers, RedisLayout):
         hashes = [self._keys.shard(shard) for shard, _ in shards]
         tokens = [token for _, token in shards]
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
+        self._wake_others()
 
     def announce(self, line: str) -> None:
         """Write the node's line into the server's list of nodes. The list's key contains no hash tag of a node, so no
@@ -227,10 +228,16 @@ class RedisStore(RedisMembers, RedisLayout):
         return position(self._stream(self._keys.log).get("last-generated-id", b"0-0"))
 
     def wait(
-        self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
+        self,
+        log_after: Position | None,
+        mail_after: Mapping[Shard, Position],
+        count: int,
+        block_milliseconds: int,
+        *,
+        members: bool = False,
     ) -> Inputs:
         try:
-            return self._reader.wait(log_after, mail_after, count, block_milliseconds)
+            return self._reader.wait(log_after, mail_after, count, block_milliseconds, members=members)
         except ResponseError as error:
             self._raise_refusal(error, [self._keys.log, *map(self._keys.mailbox, mail_after)])
         except ConnectionLost as error:
