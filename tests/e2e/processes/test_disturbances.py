@@ -4,11 +4,11 @@ look dead happens to each in turn: on an idle node, and while pods come and go o
 
 from __future__ import annotations
 
-import itertools
 import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from statistics import median
@@ -64,7 +64,7 @@ def disturb(engine: PrivateDocker, rounds: int, *, busy: bool) -> None:
         wait_for_agreement(node, "after the last disturbance")
         scene.shared.check_pods()
         scene.sockets.check(owners=rounds)
-        check_commands(docker_events.actions(node.name))
+        check_commands(scene, docker_events.actions(node.name))
         report(scene, pauses)
 
 
@@ -118,13 +118,20 @@ def disturbed(scene: Scene, what: str, name: str) -> float:
     return pause
 
 
-def check_commands(actions: Mapping[str, Sequence[str]]) -> None:
-    """Check that no container was created, started or removed twice, and that none died twice."""
+def check_commands(scene: Scene, actions: Mapping[str, Sequence[str]]) -> None:
+    """Check that each container was created, started, stopped and removed at most once each time its pod was accepted.
+    A container's name contains its pod's uid and its attempt, so a repeated restart would appear under the same name.
+    """
     assert actions
+    scene.read()
+    lives = Counter(uid for _, uid in scene.accepted)
     for name, done in actions.items():
-        words = [word.split()[0] for word in done]
-        doubled = [word for word, times in itertools.groupby(sorted(words)) if len(list(times)) > 1]
-        assert not doubled, f"{name}: {done}"
+        uid = name.split("_")[-2]
+        repeated = {
+            word: count for word, count in Counter(one.split()[0] for one in done).items() if count > lives[uid]
+        }
+        history = scene.shared.node.journal.history([uid]) if repeated else ""
+        assert not repeated, f"{name}, whose pod was accepted {lives[uid]} times: {done}\n{history}"
 
 
 def report(scene: Scene, pauses: Mapping[str, Sequence[float]]) -> None:

@@ -1,7 +1,8 @@
 """A redis-server with a replica that can take its place, and links that then lead to the replica.
 
 Input: a folder for the links' sockets. Output: `Replicated`, whose `promote` kills the primary. Replication is
-asynchronous: the replica lacks what the primary has not yet sent. Next: tests of ownership across a failover.
+asynchronous: the replica lacks what the primary has not yet sent, usually nothing. Next: the tests of processes that
+share a node.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ class _Member:
         options = RedisOptions(port=free_port(), **_OPTIONS)  # type: ignore[arg-type]
         self.server = self._stack.enter_context(private_redis(options))
         self.client = self.server.client()
+
+    def is_linked(self) -> bool:
+        """Whether this server is a replica that is connected to its primary and has its data."""
+        return bool(self.client.info("replication")["master_link_status"] == "up")
 
     def destroy(self) -> None:
         self._stack.close()
@@ -58,9 +63,11 @@ class Replicated:
 
     def promote(self) -> None:
         """Kill the primary, make its replica the primary, lead all links there, and start another replica."""
-        wait_until(self._is_in_sync, "the replica to be in sync")
+        wait_until(self._replica.is_linked, "the replica to be in sync")
         former, self._primary = self._primary, self._replica
         former.server.kill9()
+        # Until the replica finds its link closed, it may still have to read what the primary has sent.
+        wait_until(lambda: not self._primary.is_linked(), "the replica to notice the death of its primary")
         self._primary.client.replicaof("NO", "ONE")
         for link in self._links.values():
             link.lead_to(self.primary.socket)
@@ -72,9 +79,6 @@ class Replicated:
             link.close()
         self._replica.destroy()
         self._primary.destroy()
-
-    def _is_in_sync(self) -> bool:
-        return bool(self._replica.client.info("replication")["master_link_status"] == "up")
 
     def _new_replica(self) -> _Member:
         made = _Member()
