@@ -82,8 +82,8 @@ class Keys(Struct, frozen=True):
 
     @property
     def membership(self) -> str:
-        """The key of a stream that gets an entry whenever a member of the node, a request to drain, or a released shard
-        may make other processes act. It only wakes them: only the newest entry is kept, and its content means nothing.
+        """The key of the stream that wakes the node's processes. It gets an entry when a member or a request to drain
+        changes, or a shard is released. Entries have no content, and only the newest is kept.
         """
         return f"{self.prefix}:membership"
 

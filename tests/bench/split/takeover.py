@@ -51,9 +51,6 @@ class Pair:
     def owner(self) -> str:
         return self.store.heads([SHARD])[SHARD].token.partition(":")[2]
 
-    def other(self) -> str:
-        return next(name for name in self.children if name != self.owner())
-
     def first_act(self, name: str, since: int) -> float:
         """Return the seconds from `since` to this process's first effect afterwards."""
         while True:
@@ -104,7 +101,8 @@ def figures(*, quick: bool) -> list[Figure]:
 
 
 def _measured(pair: Pair, end: Callable[[Pair, str], None], mend: Callable[[Pair, str], None]) -> float:
-    former, successor = pair.owner(), pair.other()
+    former = pair.owner()
+    successor = next(name for name in pair.children if name != former)
     for _ in pair.lines.drained():
         pass
     since = time.monotonic_ns()

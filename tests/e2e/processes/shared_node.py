@@ -52,6 +52,7 @@ class SharedNode:
         self.keys = Keys(node.name)
         self.client = client
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._failing = failing
         self._url = url
         self._trace = node.root / "trace"
         self._trace.mkdir()
@@ -88,6 +89,15 @@ class SharedNode:
         client = self.client()
         return sum(int(client.hget(self.keys.shard(shard), "moves") or 0) for shard in ALL)
 
+    def wait_for_renewals(self, count: int) -> None:
+        """Wait until each process has renewed its lease `count` more times."""
+
+        def renewals() -> list[int]:
+            return [int(self.client().hget(self.keys.meta, f"process:{name}") or 0) for name in self.processes]
+
+        before = renewals()
+        wait_until(lambda: all(now >= was + count for now, was in zip(renewals(), before, strict=True)), "renewals")
+
     # -- probes ----------------------------------------------------------------------------------------------------
 
     def probed_at(self, name: str) -> list[float]:
@@ -104,6 +114,7 @@ class SharedNode:
         self.node.journal.wait_for(what, lambda: all(len(self.probed_at(n)) >= before[n] + more for n in PODS))
         for name in PODS:
             counts = [one.consecutive for one in self.node.journal.events(prober.ProbeFailed, pod=f"default/{name}")]
+            assert bool(counts) == self._failing
             first = counts[0] if counts else 0
             assert counts == list(range(first, first + len(counts))), f"{name}: a failure was lost or doubled"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ class SocketWatch:
         """What was wrong: each socket that two live processes listened on at one time."""
         self.owners: dict[str, set[int]] = {}
         """The inodes that were seen in each folder: one for each time that a process opened the socket."""
-        self._excused: set[int] = set()
+        self._excused: Counter[int] = Counter()
         self._error: BaseException | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="socket watch", daemon=True)
@@ -39,11 +40,11 @@ class SocketWatch:
     @contextmanager
     def excused(self, pid: int) -> Iterator[None]:
         """Accept during the block, and a second longer, that this process keeps its sockets."""
-        self._excused.add(pid)
+        self._excused[pid] += 1
         try:
             yield
         finally:
-            threading.Timer(_EXCUSED_SECONDS, self._excused.discard, (pid,)).start()
+            threading.Timer(_EXCUSED_SECONDS, self._excused.subtract, ([pid],)).start()
 
     def check(self, *, owners: int) -> None:
         """Check that no socket was held twice, and that each was opened at least `owners` times."""
@@ -75,7 +76,7 @@ class SocketWatch:
         for folder, inodes in found.items():
             self.owners.setdefault(folder, set()).update(inodes)
             if len(inodes) > 1:
-                excused = self._held_by(self._excused)
+                excused = self._held_by({pid for pid, times in self._excused.items() if times > 0})
                 held = [inode for inode in inodes if inode not in excused]
                 if len(held) > 1:
                     self.doubled.append(f"{folder}: {held} at {time.clock_gettime(time.CLOCK_BOOTTIME):.2f}")

@@ -29,7 +29,7 @@ from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.replicated import replicated
 
 ROUNDS = 2
-LONG_ROUNDS = {False: 100, True: 40}
+LONG_ROUNDS = {False: 60, True: 40}
 """The number of rounds of the long form; those on a busy machine take longer."""
 RESOURCE = "example.com/device"
 BUSY_PROCESSES = 2

@@ -89,6 +89,7 @@ def test_the_shares_of_a_process_that_stops_are_handed_over_at_once(four: Rig) -
 
 def test_moves_do_not_wait_for_the_next_regular_look(four: Rig) -> None:
     hour = 3_600_000
+    four.timing = Timing(awaited_look_seconds=hour)
     first = tallying(four, lease=hour)
     wait_for_owners(four, (first, 4))
     second = tallying(four, lease=hour)

@@ -250,6 +250,8 @@ def test_a_full_server_refuses_only_calls_that_add_to_the_log(store: RedisStore,
     assert isinstance(store.acquire(SHARD, token, "q", 1, proof="lock"), Acquired)
     store.retire("q", [(SHARD, "2:q")])
     assert store.heads([SHARD])[SHARD].token == ""
+    assert isinstance(store.acquire(SHARD, "", "q", 1, proof="released"), Acquired)
+    assert store.release(SHARD, "3:q", b"notes")
     client.config_set("maxmemory", 0)
     assert store.send(SHARD, "t@1", "e", "r2", b"") == "sent"
 

@@ -1,4 +1,4 @@
-"""The network between a process and its redis-server, which can be cut and led to another server.
+"""A proxy between a process and its redis-server that can be cut, and redirected to another server.
 
 Input: the socket of a server. Output: a socket that forwards everything in both directions. What is sent while the
 network is cut arrives once it is mended, even if the sender has given up by then, as TCP would deliver it. Next:
@@ -38,7 +38,7 @@ class Link:
         """Deliver what was held back, and forward again."""
         self._whole.set()
 
-    def lead_to(self, target: Path) -> None:
+    def redirect(self, target: Path) -> None:
         """End all connections, and connect to this server from now on."""
         self._target = target
         with self._lock:
@@ -50,7 +50,7 @@ class Link:
         self.mend()
         _shut(self._listener)
         self._listener.close()
-        self.lead_to(self._target)
+        self.redirect(self._target)
 
     def _accept(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""A redis-server with a replica that can take its place, and links that then lead to the replica.
+"""A redis-server with a replica that can take its place, and proxies that are then redirected to the replica.
 
 Input: a folder for the links' sockets. Output: `Replicated`, whose `promote` kills the primary. Replication is
 asynchronous: the replica lacks what the primary has not yet sent, usually nothing. Next: the tests of processes that
@@ -62,7 +62,7 @@ class Replicated:
         return self._primary.client
 
     def promote(self) -> None:
-        """Kill the primary, make its replica the primary, lead all links there, and start another replica."""
+        """Kill the primary, make its replica the primary, redirect all links there, and start another replica."""
         wait_until(self._replica.is_linked, "the replica to be in sync")
         former, self._primary = self._primary, self._replica
         former.server.kill9()
@@ -70,7 +70,7 @@ class Replicated:
         wait_until(lambda: not self._primary.is_linked(), "the replica to notice the death of its primary")
         self._primary.client.replicaof("NO", "ONE")
         for link in self._links.values():
-            link.lead_to(self.primary.socket)
+            link.redirect(self.primary.socket)
         former.destroy()
         self._replica = self._new_replica()
 

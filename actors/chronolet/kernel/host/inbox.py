@@ -24,7 +24,7 @@ class Inbox(Generic[T]):
         self._wake: Callable[[], None] | None = None
         self._woken = False
         self._nudged = False
-        """Whether the owner was nudged since it was woken: its turn may already be past what the nudge is about."""
+        """Whether a nudge arrived after the owner was woken. The current turn may have made its checks already."""
         self._waiting_since = 0.0
 
     def open(self, wake: Callable[[], None]) -> None:

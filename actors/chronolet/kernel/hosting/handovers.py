@@ -62,6 +62,10 @@ class Handovers:
         self.unreleased.pop(handle.shard, None)
         return released
 
+    def begun(self) -> set[Shard]:
+        """Return the shards that are being handed over."""
+        return {*self.unreleased, *(shard for shard, one in self._hosted.handles().items() if one.moves_to)}
+
     def in_progress(self) -> bool:
         """Whether a shard is being handed over."""
-        return bool(self.unreleased) or any(one.moves_to for one in self._hosted.handles().values())
+        return bool(self.begun())

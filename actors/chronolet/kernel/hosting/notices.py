@@ -25,7 +25,11 @@ class Look(NamedTuple):
 
 
 class MembersChanged(NamedTuple):
-    """Sent when a member, a request to drain or a released shard may have changed."""
+    """Sent when the members, or what they do, may have changed (see `Keys.membership`). `awaited`: sent because another
+    process is about to release a shard for this one.
+    """
+
+    awaited: bool = False
 
 
 class Upkeep(NamedTuple):

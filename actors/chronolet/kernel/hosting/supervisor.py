@@ -7,7 +7,8 @@ failure of the supervisor ends the process, and the process manager restarts it.
 the supervisor fails.
 
 A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
-them; an event is a notice to the supervisor, a reply from the store, or an error:
+them; an event is a notice to the supervisor, a reply from the store, or an error. MembersChanged does what Look does,
+without delay:
 
     shard         event            to
     elsewhere     Tick, Look       free          its owner released it, or is proven dead by its lock or its counter
@@ -27,7 +28,6 @@ them; an event is a notice to the supervisor, a reply from the store, or an erro
     hosted        LeaseRegained    free          the same, found after a lapse of the lease
     hosted        Tick, Upkeep     free          the same, found by a regular check
     hosted        Tick, Look       leaving       another process should own it (`sharing`), or it was asked to drain
-    hosted        MembersChanged   leaving       the same, found at once
     hosted        Retire           leaving       another process can host it
     hosted        Tick, Look       free          released, because another number of shards was requested (`layout`)
     hosted        Retire           free          released on shutdown
@@ -140,8 +140,12 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._shows_refusal = False
         self._awaits = False
+        self._change_pending = False
+        """Whether a notice that the members may have changed waits to be handled."""
         self._misses = False
-        """Whether a shard that this process should have had no host at the last look."""
+        """Whether, at the last look, a shard assigned to this process had no host here, or a host has stopped since."""
+        self._looked_under: object = None
+        """The refused kinds and the quarantined shards at the last look at the owners."""
         self._plan: Plan | None = None
         """What to take and to give, according to the last look at the other processes."""
         self._given_up: frozenset[Shard] = frozenset()
@@ -316,7 +320,10 @@ class Supervisor(pykka.ThreadingActor):
 
     def _share(self) -> None:
         """Look at the other processes, take what is ours, and hand over what is theirs."""
-        hostable = self._context.kinds.keys() - self._refusals.now(self._log.run)
+        self._misses = True  # until `_take_free` knows better
+        refused = self._refusals.now(self._log.run)
+        self._looked_under = refused, self._claims.quarantined
+        hostable = self._context.kinds.keys() - refused
         router = self._router
         shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
         self._plan = plan = self._context.sharing.look(
@@ -335,6 +342,7 @@ class Supervisor(pykka.ThreadingActor):
         self._give_up([shard for shard in shards if shard.kind not in hostable])
         if self._context.lease.valid():
             self._handovers.begin(plan)
+        self._misses |= not plan.give.keys() <= self._handovers.begun()
         if plan.awaited:
             self._look_again()
 
@@ -362,7 +370,7 @@ class Supervisor(pykka.ThreadingActor):
         if not self._awaits:
             self._awaits = True
             after = self._context.services.shared.timers.after
-            after(self._timing.awaited_look_seconds, lambda: self._tell(MembersChanged()))
+            after(self._timing.awaited_look_seconds, lambda: self._tell(MembersChanged(awaited=True)))
 
     def _release(self, handle: HostHandle) -> None:
         if not self._handovers.release(handle):
@@ -411,6 +419,7 @@ class Supervisor(pykka.ThreadingActor):
             self._stop_host(shard)
 
     def _stop_host(self, shard: Shard) -> None:
+        self._misses = True
         self._reader.detach(shard)
         self._hosted.stop(shard)
 
@@ -460,8 +469,12 @@ class Supervisor(pykka.ThreadingActor):
         match message:
             case Tick():
                 self._tick()
-            case Look() | MembersChanged():
-                self._look(changed=isinstance(message, MembersChanged))
+            case MembersChanged():
+                self._awaits &= not message.awaited
+                self._change_pending &= message.awaited
+                self._look(changed=True)
+            case Look():
+                self._look(changed=False)
             case Upkeep():
                 self._check_for_loss()
                 self._hosted.nudge()
@@ -469,14 +482,23 @@ class Supervisor(pykka.ThreadingActor):
                 self._claims.sweep()
 
     def _look(self, *, changed: bool) -> None:
-        self._awaits &= not changed
         if self._reload or not self._adoption.is_done(self._log.run):
             return  # else each Look would query the runtime, which is too often
-        sharing = self._context.sharing
-        if changed or (not sharing.alone and (self._misses or sharing.has_changed())):
+        alone = self._context.sharing.alone
+        if changed or not (alone or self._is_settled()):
             self._share()
-        elif sharing.alone:
+        elif alone:
             self._take_free()
+
+    def _is_settled(self) -> bool:
+        """Whether a look at the owners of all shards would find nothing to do, as far as can be told without them."""
+        now = self._refusals.now(self._log.run), self._claims.quarantined
+        return not self._misses and now == self._looked_under and not self._context.sharing.has_changed()
+
+    def _members_changed(self) -> None:
+        if not self._change_pending:  # one notice covers all changes until it is handled
+            self._change_pending = True
+            self._tell(MembersChanged())
 
     def _tick(self) -> None:
         self._context.services.shared.observer.lease_valid(self._context.lease.valid())
@@ -529,7 +551,7 @@ class Supervisor(pykka.ThreadingActor):
             self._router,
             lambda: self._tell(ServerBack()),
             lambda error: self._tell(ReaderFailed(error)),
-            lambda: self._tell(MembersChanged()),
+            self._members_changed,
         )
         reader.start()
         return reader

@@ -37,6 +37,8 @@ from chronolet_schemas.keys import Shard, shards_of
 ATTEMPTS = 5
 """How many times at most a change is prepared while new commands keep arriving for its shards."""
 
+RETRY_SECONDS = 0.25
+"""Pause after a failed attempt. Giving back the shards wakes all processes, including this one."""
 PAUSE_SECONDS = 2.0
 """How long a process without the history leaves a change to other processes before it tries again."""
 
@@ -123,7 +125,10 @@ class LayoutChanges:
         former = shards_of(kind, before)
         self._faults.point(f"reshard/released {kind}")
         request = self._open[kind, after]
-        claims = self._claims.take_all(former) if time.monotonic() >= request.next_attempt else {}
+        claims: Mapping[Shard, Claim] = {}
+        if time.monotonic() >= request.next_attempt:
+            claims = self._claims.take_all(former)
+            request.next_attempt = time.monotonic() + RETRY_SECONDS
         if not claims:
             self._claims.give_back(former)
             self._refuse_if_late(kind, after, former)

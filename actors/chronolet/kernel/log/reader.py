@@ -48,7 +48,7 @@ class Reader:
     ) -> None:
         """The callbacks are called on the reader's thread. `reconnected`: the server can be reached again, or the
         reader has stopped because of a loss (`found_loss`). `failed`: the reader has stopped because of an error.
-        `members_changed`: a member, a request to drain or a released shard may have changed.
+        `members_changed`: see `Keys.membership`.
         """
         self._store = store
         self._router = router
@@ -189,3 +189,5 @@ class Reader:
 
     def _dismiss(self, shard: Shard) -> None:
         self._handles.pop(shard, None)
+        if not self._handles:
+            self._at = None

@@ -85,21 +85,23 @@ class Sharing:
         that it has quarantined. `leaving`: whether it is shutting down.
         """
         survey = self._survey(() if self.alone else shards)
-        self._seen = _members_of(survey)
         refused = [str(shard) for shard in self._refused(quarantined)]
         self._membership.update(survey, kinds=kinds, refused=refused, leaving=leaving)
         candidates = self._candidates(survey)
         self.alone = len(candidates) == 1
         if self.alone:
             self._free_since.clear()
+            self._seen = _members_of(survey)
             return Plan(survey.run, None, {}, frozenset(), awaited=False, layout=survey.layout)
         if not survey.tokens:
             survey = self._survey(shards)
-        return self._plan(survey, candidates)
+        plan = self._plan(survey, candidates)
+        self._seen = _members_of(survey)
+        return plan
 
     def has_changed(self) -> bool:
-        """Whether `look` could return another plan than the last time: a process has joined, changed, left or died, or
-        a shard is free. Reads only the members, in one round trip.
+        """Whether the members, the requests to drain, the layout or the run differ from the last look, or a shard was
+        free then. Reads only the members, in one round trip.
         """
         return bool(self._free_since) or _members_of(self._survey(())) != self._seen
 

@@ -62,7 +62,7 @@ class MemoryServer:
         self.members: dict[str, Member] = {}
         self.drained: set[str] = set()
         self.member_changes = 0
-        """Counts what may make other processes act; see `Keys.membership`."""
+        """How often the processes were woken; see `Keys.membership`."""
         self.handovers: dict[Shard, tuple[Handover, int]] = {}
         self._shards: dict[Shard, ShardData] = {}
 

@@ -206,8 +206,8 @@ class Snapshot(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """The result of one blocking read. `log` and `mail` are ordered by position. `members_changed`: whether a member, a
-    request to drain or a released shard may have changed.
+    """The result of one blocking read. `log` and `mail` are ordered by position. `members_changed`: see
+    `Keys.membership`.
     """
 
     log: Sequence[Entry]

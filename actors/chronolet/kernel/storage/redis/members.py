@@ -19,7 +19,7 @@ from typing import Any
 from chronolet.kernel.storage.members import HANDOVER_MILLISECONDS, Handover, Member, Survey, decode, encode
 from chronolet.kernel.storage.redis.layout import parsed
 from chronolet.kernel.storage.redis.replies import text
-from chronolet.kernel.storage.store import StoreBroken
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.keys import Keys, Shard
 
 
@@ -35,10 +35,10 @@ class RedisMembers:
         raise NotImplementedError
 
     def _wake_others(self) -> None:
-        """Wake the processes that wait for a change of the members. They also look at regular intervals, so a stream
-        that cannot be written costs only time.
+        """Wake the processes that wait for a change of the members. If that fails, they notice the change at their next
+        regular look; the change itself has been made, and must not be reported as failed.
         """
-        with contextlib.suppress(StoreBroken):
+        with contextlib.suppress(StoreBroken, StoreUnreachable):
             self._query([self._keys.membership], [("XADD", self._keys.membership, "MAXLEN", 1, "*", "", "")])
 
     def join(self, process: str, member: Member, *, seen: Member | None, counter: str) -> bool:

@@ -21,7 +21,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys, Shard
 
 _WAKE_ATTEMPTS = 200
-_LOG, _MEMBERS = "log", "members"
+_BEGINNING = "0-0"
 
 
 class Reader:
@@ -38,7 +38,7 @@ class Reader:
         self._client_id: int | None = None
         self._woken = threading.Event()
         self._waiting = threading.Event()
-        self._members_seen = b"0-0"
+        self._members_seen = _BEGINNING
         """The id of the last entry of the members' stream that was read. The first read returns at once."""
 
     def wait(
@@ -51,64 +51,55 @@ class Reader:
         members: bool = False,
     ) -> Inputs:
         """See `Store.wait`. Raises RedisError; after a ConnectionLost, the next call opens a new connection."""
-        if members:
-            try:
-                return self._wait(log_after, mail_after, count, block_milliseconds, members=True)
-            except ResponseError as error:
-                if "WRONGTYPE" not in str(error):
-                    raise
-                # If only the members' stream is broken, the others can be read.
-        return self._wait(log_after, mail_after, count, block_milliseconds, members=False)
-
-    def _wait(
-        self,
-        log_after: Position | None,
-        mail_after: Mapping[Shard, Position],
-        count: int,
-        block_milliseconds: int,
-        *,
-        members: bool,
-    ) -> Inputs:
-        names: dict[bytes, Shard | str] = {self._keys.mailbox(shard).encode(): shard for shard in mail_after}
-        after: list[str | bytes] = [str(at) for at in mail_after.values()]
-        if log_after is not None:
-            names[self._keys.log.encode()] = _LOG
-            after.append(str(log_after))
-        if members:
-            names[self._keys.membership.encode()] = _MEMBERS
-            after.append(self._members_seen)
-        # BLOCK 0 would block indefinitely.
-        block = ("BLOCK", block_milliseconds) if block_milliseconds > 0 else ()
-        call = self._channel.pack("XREAD", "COUNT", count, *block, "STREAMS", *names, *after)
+        streams: dict[str, Position | str] = {} if log_after is None else {self._keys.log: log_after}
+        streams |= {self._keys.mailbox(shard): at for shard, at in mail_after.items()}
+        names = {self._keys.mailbox(shard).encode(): shard for shard in mail_after}
         self._waiting.set()
         try:
             if self._woken.is_set():
                 return Inputs(log=(), mail={})
             self._learn_client_id()
-            timeout = block_milliseconds / 1000 + self._margin_seconds
-            return self._inputs(self._channel.exchange(call, 1, timeout=timeout)[0], names)
+            seen = {self._keys.membership: self._members_seen} if members else {}
+            try:
+                reply = self._read(streams | seen, count, block_milliseconds)
+            except ResponseError as error:
+                if not members or "WRONGTYPE" not in str(error):
+                    raise
+                # Perhaps only the members' stream is broken, which is read only to save time.
+                reply = self._read(streams, count, block_milliseconds)
+            return self._inputs(reply, names)
         finally:
             # In this order, so that a `wake` in between applies to the next wait.
             self._woken.clear()
             self._waiting.clear()
 
+    def _read(self, streams: Mapping[str, Position | str], count: int, block_milliseconds: int) -> Any:
+        """Return the reply to one XREAD of these streams, each after a position."""
+        if not streams:  # XREAD needs one
+            self._woken.wait(block_milliseconds / 1000)
+            return None
+        # BLOCK 0 would block indefinitely.
+        block = ("BLOCK", block_milliseconds) if block_milliseconds > 0 else ()
+        after = (str(position) for position in streams.values())
+        call = self._channel.pack("XREAD", "COUNT", count, *block, "STREAMS", *streams, *after)
+        return self._channel.exchange(call, 1, timeout=block_milliseconds / 1000 + self._margin_seconds)[0]
+
     def _learn_client_id(self) -> None:
         """Request this connection's client id, which `wake` needs, once per connection."""
         if not self._channel.connected:
-            self._client_id = None
+            self._client_id, self._members_seen = None, _BEGINNING  # it may be another server
             self._client_id = int(self._channel.exchange(self._channel.pack("CLIENT", "ID"), 1)[0])
 
-    def _inputs(self, reply: Any, names: Mapping[bytes, Shard | str]) -> Inputs:
+    def _inputs(self, reply: Any, names: Mapping[bytes, Shard]) -> Inputs:
         log: list[Any] = []
         mail, changed = {}, False
         for name, found in reply or ():
-            what = names[name]
-            if isinstance(what, Shard):
-                mail[what] = list(replies.mails(found))
-            elif what == _LOG:
+            if name in names:
+                mail[names[name]] = list(replies.mails(found))
+            elif name == self._keys.log.encode():
                 log = list(replies.entries(found))
             else:
-                changed, self._members_seen = True, found[-1][0]
+                changed, self._members_seen = True, replies.text(found[-1][0])
         return Inputs(log=log, mail=mail, members_changed=changed)
 
     def wake(self) -> None:
