@@ -88,7 +88,7 @@ def _partition(scene: Scene, name: str) -> None:
 
 
 def _declare_dead(scene: Scene, name: str) -> None:
-    """Delete the key of the process's lease after each of some renewals. That proves nothing: no shard is taken over."""
+    """Delete the key of the process's lease after each renewal. That proves nothing, so no shard is taken over."""
     before = scene.takeovers()
     for _ in range(_DELETIONS):
         scene.servers.client().delete(scene.shared.keys.alive(name))
