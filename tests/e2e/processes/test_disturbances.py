@@ -22,14 +22,15 @@ from tests.e2e.devices import device_node
 from tests.e2e.docker_events import DockerEvents
 from tests.e2e.node import Node
 from tests.e2e.processes.disturbances import DISTURBANCES, NAMES, Scene
-from tests.e2e.processes.shared_node import LONGEST_TAKEOVER_MS, PODS, SharedNode
+from tests.e2e.processes.shared_node import PODS, SharedNode
 from tests.e2e.processes.sockets import SocketWatch
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.replicated import replicated
+from tests.support.scratch import HANG_SECONDS
 
 ROUNDS = 2
-LONG_ROUNDS = {False: 60, True: 40}
+LONG_ROUNDS = {False: 40, True: 25}
 """The number of rounds of the long form; those on a busy machine take longer."""
 RESOURCE = "example.com/device"
 BUSY_PROCESSES = 2
@@ -108,15 +109,15 @@ def busy_node(node: Node) -> Iterator[Churn]:
 
 def disturbed(scene: Scene, what: str, name: str) -> float:
     """Disturb the process, and wait until the processes share the node evenly and probe all pods. Return for how many
-    seconds a pod was not probed although a probe was due.
+    seconds a pod was not probed although a probe was due; `report` prints this, and only a hang fails the test.
     """
     since = time.clock_gettime(time.CLOCK_BOOTTIME)
     DISTURBANCES[what](scene, name)
     scene.shared.wait_until_even(*NAMES)
     scene.shared.wait_for_probes(1)
-    scene.shared.check_times(lost_ms=LONGEST_TAKEOVER_MS)
+    scene.shared.check_times(lost_ms=round(HANG_SECONDS * 1000))
     pause = scene.shared.longest_pause(since)
-    assert pause * 1000 < LONGEST_TAKEOVER_MS, f"{name} was {what}: no probe for {pause} s after one was due"
+    assert pause < HANG_SECONDS, f"{name} was {what}: no probe for {pause} s after one was due"
     return pause
 
 
