@@ -73,6 +73,8 @@ class Relay:
         self._tasks.add(task)
         try:
             await self._relay(reader, writer)
+        except asyncio.CancelledError:
+            pass  # the relay is being stopped; Python 3.11 would log the cancellation as an error
         finally:
             self._tasks.discard(task)
 
