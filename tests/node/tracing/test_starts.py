@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronolet.node.tracing import starts
-from chronolet.node.tracing.starts import Starts, Told
+from chronolet.node.tracing.starts import Starts, TimedEvent
 from chronolet_schemas import manifests, podspec
 from chronolet_schemas.envelope import Event, Position
 from chronolet_schemas.times import Stamp
@@ -17,7 +17,7 @@ def told(life: Life) -> list[Event]:
     return list(life.history)
 
 
-def fed(known: Starts, *events: Event, entity: str = POD, n: int = 1) -> list[tuple[str, list[Told]]]:
+def fed(known: Starts, *events: Event, entity: str = POD, n: int = 1) -> list[tuple[str, list[TimedEvent]]]:
     found = [
         known.take(Stamp(Position(1000 + n + i, n + i), 1000 + n + i), entity, event) for i, event in enumerate(events)
     ]
