@@ -491,7 +491,7 @@ class Supervisor(pykka.ThreadingActor):
             self._take_free()
 
     def _is_settled(self) -> bool:
-        """Whether a look at the owners of all shards would find nothing to do, as far as can be told without them."""
+        """Whether nothing indicates a change since the last look at the owners of all shards."""
         now = self._refusals.now(self._log.run), self._claims.quarantined
         return not self._misses and now == self._looked_under and not self._context.sharing.has_changed()
 
