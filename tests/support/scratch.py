@@ -119,10 +119,14 @@ def pids_naming(text: str) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Return the pids of all descendants of a process, each before its own descendants."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    for task in tasks:
         try:
-            nearest = [int(child) for child in path.read_text().split()]
+            nearest = [int(child) for child in (task / "children").read_text().split()]
         except (FileNotFoundError, ProcessLookupError):
             continue
         for child in nearest:
