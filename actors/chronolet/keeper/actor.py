@@ -10,7 +10,7 @@ from chronolet.keeper.decider import decider
 from chronolet.keeper.effects import Keeping
 from chronolet.keeper.policy import Policy
 from chronolet.keeper.state import State
-from chronolet.kernel.kind import Job, Kind
+from chronolet.kernel.kind import EventDriven, Job, Kind
 from chronolet_schemas import kernel
 
 _ARCHIVE_SECONDS = 600.0
@@ -37,7 +37,7 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         else {},
         standing={
             wanted.MeasureLog: Job(keeping.measure),
-            wanted.GuardDisk: Job(keeping.guard),
+            wanted.GuardDisk: EventDriven(keeping.guard),
             wanted.ReportProblem: Job(keeping.problem.report),
         }
         if keeping

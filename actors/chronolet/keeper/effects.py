@@ -17,7 +17,7 @@ from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import DiskReports
 from chronolet.keeper.workers.patrol import Patrol
 from chronolet.keeper.workers.problems import ArchiveProblem
-from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
 from chronolet_schemas.envelope import START, Position, Signal
@@ -57,13 +57,9 @@ class Keeping(Struct, frozen=True):
                 log.debug("measurement failed, retrying", error=str(error))
             context.cancelled.wait(self.measure_seconds)
 
-    def guard(self, _effect: wanted.GuardDisk, context: EffectContext) -> None:
+    def guard(self, _effect: wanted.GuardDisk, context: EffectContext, _ended: Ended) -> Callable[[], None]:
         """Forward reports about the disk reserve."""
-        number = 0
-        while not context.cancelled.is_set():
-            number, report = self.disk.latest(number, MEASURE_SECONDS)
-            if report is not None:
-                context.send(report)
+        return self.disk.follow(context.send)
 
     def _measured(self, patrol: Patrol) -> signals.LogMeasured:
         now, heads = self.now(), self._registered()

@@ -41,9 +41,7 @@ class Inbox(Generic[T]):
 
     def nudge(self) -> None:
         """Make the owner take another turn, without adding an item."""
-        with self._lock:
-            self._nudged = self._woken
-        self._put(())
+        self._put((), nudges=True)
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
         """Remove and return up to `limit` items from the front. An item for which `alone` returns True is returned by
@@ -86,8 +84,9 @@ class Inbox(Generic[T]):
             self._woken, self._nudged = bool(self._items) or self._nudged, False
             return self._woken
 
-    def _put(self, items: tuple[T, ...]) -> None:
+    def _put(self, items: tuple[T, ...], *, nudges: bool = False) -> None:
         with self._lock:
+            self._nudged |= nudges and self._woken
             if not self._items:
                 self._waiting_since = time.monotonic()
             self._items.extend(items)
