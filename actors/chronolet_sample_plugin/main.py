@@ -22,6 +22,7 @@ from chronolet_sample_plugin.service import Service, print_line
 FOLDER, WATCHED = "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry"
 LONGEST_LINE = 65_536
 """Maximum length of a command on standard input, in characters."""
+STOPS = (signal.SIGTERM, signal.SIGINT)
 COMMANDS = """
 Commands on standard input, one per line:
 
@@ -94,6 +95,8 @@ def main(  # noqa: PLR0917 - one for each option
     commands: Sequence[str],
 ) -> None:
     """A device plugin with fake devices. {id} in --device-node, --mount and --cdi is replaced by each device's id."""
+    # Blocked in all threads, for `_end_on_signal`: a handler would have to wait until this thread runs again.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     template = AllocateTemplate(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
     services = [
         Service(
@@ -129,13 +132,17 @@ def _run_all(lives: Sequence[Life]) -> int:
     """Run until all plugins have ended; return 1 if one was refused, else 0."""
     outcomes: list[str] = []
     threads = [threading.Thread(target=lambda life=life: outcomes.append(life.run())) for life in lives]
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: _end(lives))
+    threading.Thread(target=_end_on_signal, args=(lives,), daemon=True).start()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     return int(any(outcomes))
+
+
+def _end_on_signal(lives: Iterable[Life]) -> None:
+    signal.sigwait(STOPS)
+    _end(lives)
 
 
 def _end(lives: Iterable[Life]) -> None:

@@ -71,7 +71,9 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
-    """Number of checks for free shards that the supervisor makes per renewal of the lease."""
+    """Number of looks that the supervisor takes per renewal of the lease while a shard is free, another process may be
+    dead, or something else is open; otherwise, it takes one.
+    """
     reshard_patience_seconds: float = 15.0
     """How long a request for another number of shards waits for shards that are not handed over; then it is refused."""
     upkeep_seconds: float = 60.0

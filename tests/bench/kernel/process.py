@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,8 @@ def main() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
     )
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    # Blocked in all threads: a thread that starts another one may receive the signal, which does not wake this one.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     known = gauge.kinds()
     kinds = {name: known[name] for name in names.split(",")}
     process = Process(
@@ -52,7 +51,7 @@ def main() -> None:
         time.sleep(0.005)
     decoded = _counted()
     os.write(1, f"running {time.monotonic_ns()}\n".encode())
-    stopped.wait()
+    signal.sigwait([signal.SIGTERM])
     process.retire()
     os.write(1, f"decoded {decoded[0]}\n".encode())
 

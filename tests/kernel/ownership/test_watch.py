@@ -41,6 +41,18 @@ def test_a_counter_that_does_not_move_for_a_time_to_live_proves_a_death() -> Non
     assert world.watched_for(STEP) == {"p": "1"}
 
 
+def test_a_counter_that_should_have_moved_makes_its_process_suspect_until_the_death_is_proven() -> None:
+    world = World()
+    world.read()
+    world.watched_for(TTL / 2)
+    assert not world.watch.suspects()
+    for _ in range(round(TTL / 2 / STEP) - 1):
+        world.watched_for(STEP)
+        assert world.watch.suspects()
+    assert world.watched_for(STEP) == {"p": "1"}
+    assert not world.watch.suspects()
+
+
 def test_any_change_of_the_counter_starts_the_watch_over() -> None:
     world = World()
     for counter in ("2", "1", "9"):

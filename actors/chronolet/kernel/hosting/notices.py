@@ -19,14 +19,14 @@ class Tick(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Sent several times per tick: take over shards that have become free. A process may die between two ticks. Does
-    nothing if the members have not changed since the last look and no shard is free.
+    """Sent several times per tick while something is open: a shard is free or has no host here, a change of shard
+    counts is requested, or another process may be dead. Take over shards that have become free.
     """
 
 
 class MembersChanged(NamedTuple):
-    """Sent when the members, or what they do, may have changed (see `Keys.membership`). `awaited`: sent because another
-    process is about to release a shard for this one.
+    """Sent when the members, or what they do, may have changed (see `Keys.membership`): also when one of this machine
+    has died. `awaited`: sent because another process is about to release a shard for this one.
     """
 
     awaited: bool = False

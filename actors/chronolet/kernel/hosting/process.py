@@ -261,6 +261,7 @@ class Process:
             ),
             phase=self._enter,
             memory=self._memory,
+            locks=setup.locks,
             adopt=setup.adopt,
             refuses=setup.refuses,
         )

@@ -42,6 +42,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, assert_never
 
@@ -56,6 +57,7 @@ from chronolet.kernel.hosting.handovers import Handovers
 from chronolet.kernel.hosting.host_starts import HostStarts
 from chronolet.kernel.hosting.hosted_shards import HostedShards
 from chronolet.kernel.hosting.log_watch import LogWatch
+from chronolet.kernel.hosting.looks import Looks
 from chronolet.kernel.hosting.notices import (
     BackOffOver,
     HostFailed,
@@ -79,6 +81,7 @@ from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.reader import Reader
 from chronolet.kernel.log.recovery import History
 from chronolet.kernel.ownership.claims import Claim, Claims
+from chronolet.kernel.ownership.death_watch import DeathWatch
 from chronolet.kernel.ownership.lease import Lease
 from chronolet.kernel.ownership.sharing import Plan, Sharing
 from chronolet.kernel.step.routing import Router
@@ -108,6 +111,8 @@ class SupervisorContext(NamedTuple):
     """Called with the name of each phase."""
     memory: LogMemory
     """Remembers the log's end."""
+    locks: Path | None = None
+    """The folder of the life locks."""
     adopt: Adopt | None = None
     refuses: Refuses | None = None
 
@@ -139,13 +144,10 @@ class Supervisor(pykka.ThreadingActor):
         self._backing_off: set[Shard] = set()
         self._stands_by = False
         self._shows_refusal = False
-        self._awaits = False
-        self._change_pending = False
-        """Whether a notice that the members may have changed waits to be handled."""
+        self._looks = Looks(context.services.shared.timers, timing, context.lease.renewal_seconds, self._tell)
+        self._deaths = DeathWatch(context.locks, self._looks.members_changed)
         self._misses = False
         """Whether, at the last look, a shard assigned to this process had no host here, or a host has stopped since."""
-        self._looked_under: object = None
-        """The refused kinds and the quarantined shards at the last look at the owners."""
         self._plan: Plan | None = None
         """What to take and to give, according to the last look at the other processes."""
         self._given_up: frozenset[Shard] = frozenset()
@@ -167,9 +169,7 @@ class Supervisor(pykka.ThreadingActor):
     def on_start(self) -> None:
         """Send the first tick and start the timers."""
         self._tell(Tick())
-        renewal = self._context.lease.renewal_seconds
-        self._every(renewal, Tick())
-        self._every(renewal / self._timing.looks_per_renewal, Look())
+        self._every(self._context.lease.renewal_seconds, Tick())
         self._every(self._timing.upkeep_seconds, Upkeep())
 
     def on_failure(
@@ -199,6 +199,8 @@ class Supervisor(pykka.ThreadingActor):
             if not isinstance(message, Tick | Look | MembersChanged | Upkeep | LeaseRegained):  # a Tick follows anyway
                 pause = self._context.lease.renewal_seconds / 2
                 self._context.services.shared.timers.after(pause, lambda: self._tell(message))
+        if self._misses or self._context.changes.pending or self._context.sharing.expects_change():
+            self._looks.plan()
 
     def _tell(self, message: Notice) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # must not fail the timer or reader that calls this
@@ -322,7 +324,6 @@ class Supervisor(pykka.ThreadingActor):
         """Look at the other processes, take what is ours, and hand over what is theirs."""
         self._misses = True  # until `_take_free` knows better
         refused = self._refusals.now(self._log.run)
-        self._looked_under = refused, self._claims.quarantined
         hostable = self._context.kinds.keys() - refused
         router = self._router
         shards = [*router.of_other_kinds(), *(one for kind in self._context.kinds for one in router.shards_of(kind))]
@@ -344,7 +345,8 @@ class Supervisor(pykka.ThreadingActor):
             self._handovers.begin(plan)
         self._misses |= not plan.give.keys() <= self._handovers.begun()
         if plan.awaited:
-            self._look_again()
+            self._looks.await_release()
+        self._deaths.watch(self._context.sharing.others)
 
     def _has_adopted(self, hostable: Collection[str]) -> bool:
         """Adopt what is already running, and return whether that is done. A process that must not host some of its
@@ -364,13 +366,6 @@ class Supervisor(pykka.ThreadingActor):
         hosted = {*self._hosted, *self._handovers.unreleased}
         self._claims.give_back(sorted(never - hosted, key=str))
         self._given_up = never
-
-    def _look_again(self) -> None:
-        """Look soon, because another process is about to release a shard for this one."""
-        if not self._awaits:
-            self._awaits = True
-            after = self._context.services.shared.timers.after
-            after(self._timing.awaited_look_seconds, lambda: self._tell(MembersChanged(awaited=True)))
 
     def _release(self, handle: HostHandle) -> None:
         if not self._handovers.release(handle):
@@ -469,12 +464,9 @@ class Supervisor(pykka.ThreadingActor):
         match message:
             case Tick():
                 self._tick()
-            case MembersChanged():
-                self._awaits &= not message.awaited
-                self._change_pending &= message.awaited
-                self._look(changed=True)
-            case Look():
-                self._look(changed=False)
+            case Look() | MembersChanged():
+                self._looks.begin(message)
+                self._look(changed=isinstance(message, MembersChanged))
             case Upkeep():
                 self._check_for_loss()
                 self._hosted.nudge()
@@ -484,21 +476,10 @@ class Supervisor(pykka.ThreadingActor):
     def _look(self, *, changed: bool) -> None:
         if self._reload or not self._adoption.is_done(self._log.run):
             return  # else each Look would query the runtime, which is too often
-        alone = self._context.sharing.alone
-        if changed or not (alone or self._is_settled()):
+        if changed or not self._context.sharing.alone:
             self._share()
-        elif alone:
+        else:
             self._take_free()
-
-    def _is_settled(self) -> bool:
-        """Whether nothing indicates a change since the last look at the owners of all shards."""
-        now = self._refusals.now(self._log.run), self._claims.quarantined
-        return not self._misses and now == self._looked_under and not self._context.sharing.has_changed()
-
-    def _members_changed(self) -> None:
-        if not self._change_pending:  # one notice covers all changes until it is handled
-            self._change_pending = True
-            self._tell(MembersChanged())
 
     def _tick(self) -> None:
         self._context.services.shared.observer.lease_valid(self._context.lease.valid())
@@ -508,7 +489,7 @@ class Supervisor(pykka.ThreadingActor):
             self._log.remember(self._hosted.handles().values(), self._reader)
         self._share()
 
-    def _every(self, seconds: float, message: Tick | Look | Upkeep) -> None:
+    def _every(self, seconds: float, message: Tick | Upkeep) -> None:
         def fire() -> None:
             if self.actor_ref.is_alive():
                 self._tell(message)
@@ -551,7 +532,7 @@ class Supervisor(pykka.ThreadingActor):
             self._router,
             lambda: self._tell(ServerBack()),
             lambda error: self._tell(ReaderFailed(error)),
-            self._members_changed,
+            self._looks.members_changed,
         )
         reader.start()
         return reader

@@ -34,7 +34,7 @@ class LifeLock:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{process}.lock"
         self._file = self._locked(process)
-        self.former = _instance_in(self._file)
+        self.former = instance_in(self._file)
         os.ftruncate(self._file, 0)
         try:
             os.pwrite(self._file, instance.encode(), 0)
@@ -101,7 +101,7 @@ def _probed(path: Path) -> Iterator[str | None]:
         return
     try:
         # Shared: two processes that probe at the same time do not take each other for the owner.
-        yield _instance_in(file) if _is_free(file, fcntl.LOCK_SH) else None
+        yield instance_in(file) if _is_free(file, fcntl.LOCK_SH) else None
     finally:
         os.close(file)
 
@@ -114,7 +114,8 @@ def _is_free(file: int, mode: int) -> bool:
     return True
 
 
-def _instance_in(file: int) -> str:
+def instance_in(file: int) -> str:
+    """Return the instance that an open lock file names; empty if it names none."""
     return os.pread(file, 100, 0).decode("ascii", "replace")
 
 

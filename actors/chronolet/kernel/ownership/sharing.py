@@ -73,7 +73,13 @@ class Sharing:
         """The instance of each listed process, dead or alive, at the last look."""
         self.alone = True
         """Whether no other process took part at the last look."""
-        self._seen: object = None
+
+    @property
+    def others(self) -> Mapping[str, str]:
+        """The instance of each listed process, apart from this one."""
+        return {
+            process: instance for process, instance in self.instances.items() if process != self._membership.process
+        }
 
     def look(
         self, shards: Sequence[Shard], *, kinds: Collection[str], quarantined: Collection[Shard], leaving: bool
@@ -91,19 +97,14 @@ class Sharing:
         self.alone = len(candidates) == 1
         if self.alone:
             self._free_since.clear()
-            self._seen = _members_of(survey)
             return Plan(survey.run, None, {}, frozenset(), awaited=False, layout=survey.layout)
         if not survey.tokens:
             survey = self._survey(shards)
-        plan = self._plan(survey, candidates)
-        self._seen = _members_of(survey)
-        return plan
+        return self._plan(survey, candidates)
 
-    def has_changed(self) -> bool:
-        """Whether the members, the requests to drain, the layout or the run differ from the last look, or a shard was
-        free then. Reads only the members, in one round trip.
-        """
-        return bool(self._free_since) or _members_of(self._survey(())) != self._seen
+    def expects_change(self) -> bool:
+        """Whether, at the last look, a shard was free or another process may have been dead."""
+        return bool(self._free_since) or self._watch.suspects()
 
     def _plan(self, survey: Survey, candidates: Mapping[str, Candidate]) -> Plan:
         me = self._membership.process
@@ -172,8 +173,3 @@ class Sharing:
             )
             for process, member in members.items()
         }
-
-
-def _members_of(survey: Survey) -> object:
-    """Return what the plans of processes depend on, apart from the owners of shards."""
-    return survey.run, survey.members, survey.drained, survey.layout

@@ -42,7 +42,7 @@ class CounterWatch:
     def __init__(self, seconds: float, now: Callable[[], float] = seconds_since_boot) -> None:
         self._seconds = seconds
         self._now = now
-        self._read_at = float("-inf")
+        self._asked_at = self._read_at = float("-inf")
         self._watched: dict[str, Watched] = {}
 
     def read(self, renewals: Callable[[], Mapping[str, str]], owners: Iterable[str]) -> Mapping[str, str]:
@@ -52,7 +52,7 @@ class CounterWatch:
         A counter's time without a move begins when the reply of its first reading arrives, and ends when the request of
         the latest one is sent: the server may have read the counter at any time between request and reply.
         """
-        asked_at = self._now()
+        self._asked_at = asked_at = self._now()
         counters = renewals()
         answered_at = self._now()
         gap = answered_at - self._read_at
@@ -67,6 +67,13 @@ class CounterWatch:
             owner: self._next(owner, counters.get(owner, ""), answered_at, at) for owner, at in (lately | asked).items()
         }
         return {owner: one.counter for owner, one in self._watched.items() if asked_at - one.since >= self._seconds}
+
+    def suspects(self) -> bool:
+        """Whether, at the last reading, a counter had not moved for more than half a time-to-live, so that it should
+        have, and was not proven dead yet.
+        """
+        stood = (self._asked_at - one.since for one in self._watched.values())
+        return any(self._seconds / 2 < seconds < self._seconds for seconds in stood)
 
     def _next(self, owner: str, counter: str, now: float, asked_at: float) -> Watched:
         """Return what is watched after a reading. A counter that was removed, by a takeover of another shard, has not

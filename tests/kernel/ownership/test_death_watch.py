@@ -1,0 +1,59 @@
+"""A death on the same machine is noticed at once, by the lock that the dead process held."""
+
+import fcntl
+import threading
+from pathlib import Path
+
+from chronolet.kernel.ownership.death_watch import DeathWatch
+from chronolet.kernel.ownership.life_lock import LifeLock
+from tests.kernel import chore
+from tests.kernel.ownership.test_takeover import owner
+from tests.kernel.rig import Rig
+from tests.support import scratch
+from tests.support.scratch import HANG_SECONDS
+
+HOUR = 3_600_000
+
+
+def die(lock: LifeLock) -> None:
+    """Release the lock as if its process had died: the lock's file stays."""
+    fcntl.flock(lock._file, fcntl.LOCK_UN)
+
+
+def test_each_death_of_a_watched_process_is_noticed_once(tmp_path: Path) -> None:
+    deaths = threading.Semaphore(0)
+    watch = DeathWatch(tmp_path, deaths.release)
+    lock = LifeLock(tmp_path, "web", "first")
+    watch.watch({"web": "first"})
+    assert not deaths.acquire(timeout=0.05)
+    die(lock)
+    assert deaths.acquire(timeout=HANG_SECONDS)
+    watch.watch({"web": "first"})  # it is still listed until its shards are taken over
+    successor = LifeLock(tmp_path, "web", "second")
+    watch.watch({"web": "second"})
+    assert not deaths.acquire(timeout=0.05)
+    die(successor)
+    assert deaths.acquire(timeout=HANG_SECONDS)
+    assert not deaths.acquire(timeout=0.05)
+
+
+def test_a_process_without_a_lock_here_is_not_watched(tmp_path: Path) -> None:
+    deaths = threading.Semaphore(0)
+    watch = DeathWatch(tmp_path, deaths.release)
+    lock = LifeLock(tmp_path, "moved", "here")
+    watch.watch({"elsewhere": "i", "moved": "there", "old": ""})
+    die(lock)
+    DeathWatch(None, deaths.release).watch({"moved": "here"})
+    assert not deaths.acquire(timeout=0.05)
+
+
+def test_the_shards_of_a_dead_process_are_taken_over_without_waiting_for_a_tick(rig: Rig, tmp_path: Path) -> None:
+    """With leases of an hour, the next tick is twenty minutes away."""
+    first = rig.process(chore.kind(), locks=tmp_path, lease_milliseconds=HOUR)
+    second = rig.process(chore.kind(), locks=tmp_path, lease_milliseconds=HOUR, begin=False)
+    second.start()
+    scratch.wait_until(lambda: second.phase == "standing by", "a process that stands by")
+    assert owner(rig) == first.id
+    assert first._lock is not None
+    die(first._lock)
+    scratch.wait_until(lambda: owner(rig) == second.id, "the takeover")
