@@ -71,8 +71,8 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
-    """Number of looks that the supervisor takes per renewal of the lease while a shard is free, another process may be
-    dead, or something else is open; otherwise, it takes one.
+    """Number of looks that the supervisor takes per renewal of the lease while something is open: a shard is free, or
+    has no host here, or another number of shards is requested. See `looks` for the others.
     """
     reshard_patience_seconds: float = 15.0
     """How long a request for another number of shards waits for shards that are not handed over; then it is refused."""

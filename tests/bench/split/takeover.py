@@ -6,6 +6,7 @@ keep arriving. A killed owner is proven dead by its free lock on the same machin
 
 from __future__ import annotations
 
+import random
 import statistics
 import threading
 import time
@@ -109,7 +110,9 @@ def _measured(pair: Pair, end: Callable[[Pair, str], None], mend: Callable[[Pair
     end(pair, former)
     took = pair.first_act(successor, since)
     mend(pair, former)
-    time.sleep(1.5)  # the returning process may get the shard again
+    # The returning process may get the shard again. The pause differs, so that the next end comes at any time between
+    # two renewals.
+    time.sleep(1.5 + random.random())
     return took
 
 

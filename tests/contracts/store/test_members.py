@@ -75,9 +75,10 @@ def test_the_entries_of_dead_processes_are_removed(store: Store) -> None:
     assert store.survey([]).drained == {"live"}
 
 
-@pytest.mark.parametrize("change", ["join", "publish", "drain", "undrain", "release", "retire"])
+@pytest.mark.parametrize("change", ["join", "publish", "drain", "undrain", "release", "retire", "request", "refuse"])
 def test_a_change_of_the_members_ends_a_wait(begun: Store, another: Another, change: str) -> None:
     reader, token = another(), take(begun)
+    assert begun.request_shards(SHARD.kind, 7)
     while reader.wait(None, {}, 10, 5, members=True).members_changed:
         pass
     found: list[Inputs] = []
@@ -94,6 +95,10 @@ def test_a_change_of_the_members_ends_a_wait(begun: Store, another: Another, cha
             begun.drain("web", drains=change == "drain")
         case "release":
             assert begun.release(SHARD, token, b"")
+        case "request":
+            assert begun.request_shards(SHARD.kind, 9)
+        case "refuse":
+            begun.refuse_shards(SHARD.kind, 7, "in a test")
         case _:
             begun.retire("p", [(SHARD, token)])
     thread.join(HANG_SECONDS)

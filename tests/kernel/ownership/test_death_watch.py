@@ -4,6 +4,9 @@ import fcntl
 import threading
 from pathlib import Path
 
+import pytest
+
+from chronolet.kernel.hosting import notices
 from chronolet.kernel.ownership.death_watch import DeathWatch
 from chronolet.kernel.ownership.life_lock import LifeLock
 from tests.kernel import chore
@@ -41,10 +44,35 @@ def test_a_process_without_a_lock_here_is_not_watched(tmp_path: Path) -> None:
     deaths = threading.Semaphore(0)
     watch = DeathWatch(tmp_path, deaths.release)
     lock = LifeLock(tmp_path, "moved", "here")
-    watch.watch({"elsewhere": "i", "moved": "there", "old": ""})
-    die(lock)
+    watch.watch({"elsewhere": "i", "moved": "there"})
     DeathWatch(None, deaths.release).watch({"moved": "here"})
+    die(lock)
     assert not deaths.acquire(timeout=0.05)
+
+
+def test_a_process_that_is_listed_again_is_still_watched_once(tmp_path: Path) -> None:
+    deaths = threading.Semaphore(0)
+    watch = DeathWatch(tmp_path, deaths.release)
+    lock = LifeLock(tmp_path, "web", "first")
+    for listed in ({"web": "first"}, {}, {"web": "first"}, {}, {"web": "first"}):
+        watch.watch(listed)
+    assert [one.name for one in threading.enumerate()].count("life of web") == 1
+    die(lock)
+    assert deaths.acquire(timeout=HANG_SECONDS)
+    assert not deaths.acquire(timeout=0.05)
+
+
+def test_without_a_thread_a_death_is_left_to_regular_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lock = LifeLock(tmp_path, "web", "first")
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    watch = DeathWatch(tmp_path, lambda: None)
+    watch.watch({"web": "first"})
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    die(lock)
 
 
 def test_the_shards_of_a_dead_process_are_taken_over_without_waiting_for_a_tick(rig: Rig, tmp_path: Path) -> None:
@@ -53,6 +81,8 @@ def test_the_shards_of_a_dead_process_are_taken_over_without_waiting_for_a_tick(
     second = rig.process(chore.kind(), locks=tmp_path, lease_milliseconds=HOUR, begin=False)
     second.start()
     scratch.wait_until(lambda: second.phase == "standing by", "a process that stands by")
+    assert second._supervisor is not None
+    second._supervisor.ask(notices.Look())  # after this, what its own joining has caused is handled
     assert owner(rig) == first.id
     assert first._lock is not None
     die(first._lock)

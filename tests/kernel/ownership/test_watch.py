@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from chronolet.kernel.ownership.watch import KEPT_TIMES, CounterWatch
 
 TTL = 3.0
@@ -41,16 +43,36 @@ def test_a_counter_that_does_not_move_for_a_time_to_live_proves_a_death() -> Non
     assert world.watched_for(STEP) == {"p": "1"}
 
 
-def test_a_counter_that_should_have_moved_makes_its_process_suspect_until_the_death_is_proven() -> None:
+def test_the_next_proof_is_a_time_to_live_after_the_first_reading_of_a_counter_that_should_have_moved() -> None:
     world = World()
     world.read()
     world.watched_for(TTL / 2)
-    assert not world.watch.suspects()
-    for _ in range(round(TTL / 2 / STEP) - 1):
-        world.watched_for(STEP)
-        assert world.watch.suspects()
-    assert world.watched_for(STEP) == {"p": "1"}
-    assert not world.watch.suspects()
+    assert world.watch.next_proof() is None
+    world.watched_for(STEP)
+    assert world.watch.next_proof() == TTL / 2 - STEP
+    world.at += STEP
+    assert world.watch.next_proof() == TTL / 2 - 2 * STEP
+    world.counters["q"] = "1"
+    world.read("p", "q")
+    assert world.watch.next_proof() == TTL / 2 - 2 * STEP
+    world.at += TTL / 2 - 2 * STEP
+    assert world.watch.next_proof() is None, "a reading that fails must not be repeated immediately"
+    assert world.read("p", "q") == {"p": "1"}
+    assert world.watch.next_proof() is None
+
+
+def test_a_reading_that_fails_leaves_the_next_proof() -> None:
+    world = World()
+    world.read()
+    world.watched_for(TTL / 2 + STEP)
+    before = world.watch.next_proof()
+
+    def fails() -> Mapping[str, str]:
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        world.watch.read(fails, ("p",))
+    assert world.watch.next_proof() == before
 
 
 def test_any_change_of_the_counter_starts_the_watch_over() -> None:

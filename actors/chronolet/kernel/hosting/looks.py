@@ -1,16 +1,24 @@
 """When the supervisor looks at the members and the owners of the shards, besides its regular ticks.
 
-Input: what the last look left open; changes of the members, from any thread. Output: `Look` and `MembersChanged`
-notices, at most one of each at a time. Next: `supervisor`.
+Input: what the last look left open; changes of the members, from any thread. Output: `Look` notices, at most one at a
+time, and `MembersChanged` notices, one for all changes until it is handled. Next: `supervisor`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-from chronolet.kernel.effects.timers import Timers
+from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.hosting.notices import Look, MembersChanged
 from chronolet.kernel.timing import Timing
+
+READINGS_PER_RENEWAL = 3
+"""How often the counters of other processes are read per renewal of their leases, ticks included. A death is proven a
+time-to-live after the first reading of its process's last counter.
+"""
+_LATER_SECONDS = 0.002
+"""Added to the time of a proof, which takes a reading that is asked for after a whole time-to-live."""
 
 
 class Looks:
@@ -20,36 +28,49 @@ class Looks:
         self, timers: Timers, timing: Timing, renewal_seconds: float, tell: Callable[[Look | MembersChanged], None]
     ) -> None:
         self._after = timers.after
-        self._seconds = renewal_seconds / timing.looks_per_renewal
+        self._soon_seconds = renewal_seconds / timing.looks_per_renewal
+        self._reading_seconds = renewal_seconds / READINGS_PER_RENEWAL
         self._awaited_seconds = timing.awaited_look_seconds
         self._tell = tell
-        self._planned = False
+        self._planned: tuple[float, Timer] | None = None
+        """When the next look is due, on the monotonic clock, and its timer."""
         self._awaits = False
         self._change_pending = False
 
     def begin(self, notice: Look | MembersChanged) -> None:
         """Note that a notice is being handled, before the look: what happens from now on needs another one."""
         if isinstance(notice, Look):
-            self._planned = False
+            self._planned = None
         elif notice.awaited:
             self._awaits = False
         else:
             self._change_pending = False
 
-    def plan(self) -> None:
-        """Look before the next tick, because something is open."""
-        if not self._planned:
-            self._planned = True
-            self._after(self._seconds, lambda: self._tell(Look()))
+    def plan_soon(self) -> None:
+        """Look soon, because something is open."""
+        self._plan(self._soon_seconds)
+
+    def plan_reading(self, proof_seconds: float | None) -> None:
+        """Look in time for the next reading of the counters; at once when it may prove a death, in `proof_seconds`."""
+        proof = self._reading_seconds if proof_seconds is None else proof_seconds + _LATER_SECONDS
+        self._plan(min(proof, self._reading_seconds))
+
+    def _plan(self, seconds: float) -> None:
+        due = time.monotonic() + seconds
+        if self._planned is not None:
+            if self._planned[0] <= due:
+                return
+            self._planned[1].cancel()
+        self._planned = due, self._after(seconds, lambda: self._tell(Look()))
 
     def await_release(self) -> None:
-        """Look soon, because another process is about to release a shard for this one."""
+        """Look very soon, because another process is about to release a shard for this one."""
         if not self._awaits:
             self._awaits = True
             self._after(self._awaited_seconds, lambda: self._tell(MembersChanged(awaited=True)))
 
     def members_changed(self) -> None:
-        """Look immediately. One notice covers all changes until it is handled."""
+        """Look immediately."""
         if not self._change_pending:
             self._change_pending = True
             self._tell(MembersChanged())

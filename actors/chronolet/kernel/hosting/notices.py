@@ -19,8 +19,8 @@ class Tick(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Sent several times per tick while something is open: a shard is free or has no host here, a change of shard
-    counts is requested, or another process may be dead. Take over shards that have become free.
+    """Sent between two ticks, more often while something is open (see `looks`): take over shards that have become free,
+    and read the counters of other processes.
     """
 
 

@@ -199,8 +199,7 @@ class Supervisor(pykka.ThreadingActor):
             if not isinstance(message, Tick | Look | MembersChanged | Upkeep | LeaseRegained):  # a Tick follows anyway
                 pause = self._context.lease.renewal_seconds / 2
                 self._context.services.shared.timers.after(pause, lambda: self._tell(message))
-        if self._misses or self._context.changes.pending or self._context.sharing.expects_change():
-            self._looks.plan()
+        self._plan_look()
 
     def _tell(self, message: Notice) -> None:
         with contextlib.suppress(pykka.ActorDeadError):  # must not fail the timer or reader that calls this
@@ -472,6 +471,16 @@ class Supervisor(pykka.ThreadingActor):
                 self._hosted.nudge()
                 self._store.forget_dead()
                 self._claims.sweep()
+
+    def _plan_look(self) -> None:
+        """Look again before the next tick if something is open, and while other processes take part: their counters
+        must be read often enough.
+        """
+        sharing = self._context.sharing
+        if self._misses or self._context.changes.pending or (sharing.has_free() and not sharing.alone):
+            self._looks.plan_soon()
+        elif not sharing.alone:
+            self._looks.plan_reading(sharing.next_proof())
 
     def _look(self, *, changed: bool) -> None:
         if self._reload or not self._adoption.is_done(self._log.run):

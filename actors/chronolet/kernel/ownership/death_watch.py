@@ -14,6 +14,9 @@ from pathlib import Path
 
 from chronolet.kernel.ownership.life_lock import instance_in
 
+_Instance = tuple[str, str]
+"""The name of a process, and its instance."""
+
 
 class DeathWatch:
     """The threads of one process that wait for the locks of others. `died` is called on such a thread."""
@@ -21,33 +24,50 @@ class DeathWatch:
     def __init__(self, folder: Path | None, died: Callable[[], None]) -> None:
         self._folder = folder
         self._died = died
-        self._watched: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._waiting: set[_Instance] = set()
+        self._over: set[_Instance] = set()
+        """The listed instances that have died, or cannot be watched."""
 
     def watch(self, processes: Mapping[str, str]) -> None:
         """Wait for the death of these processes, given as names with their instances, each once. A process whose lock
-        file is missing, unreadable or of another instance is not watched.
+        file is missing, unreadable or of another instance is not watched: regular looks notice its death.
         """
         if self._folder is None:
             return
-        self._watched = {name: instance for name, instance in self._watched.items() if processes.get(name) == instance}
-        for name, instance in processes.items():
-            if name not in self._watched:
-                self._watched[name] = instance
-                self._start(self._folder / f"{name}.lock", instance)
+        with self._lock:
+            self._over &= processes.items()
+            new = processes.items() - self._over - self._waiting
+            self._waiting |= new
+        for one in new:
+            if not self._begin(self._folder / f"{one[0]}.lock", one):
+                self._end(one)
 
-    def _start(self, path: Path, instance: str) -> None:
+    def _begin(self, path: Path, one: _Instance) -> bool:
+        """Start a thread that waits for the lock; return False if that is not possible or makes no sense."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:  # it runs on another machine, or this process has no descriptor left: regular looks are enough
-            return
-        if not instance or instance_in(file) != instance:
-            os.close(file)
-            return
-        threading.Thread(target=self._wait, args=(file,), name=f"life of {path.stem}", daemon=True).start()
+        except OSError:
+            return False
+        try:
+            if instance_in(file) == one[1]:
+                thread = threading.Thread(target=self._wait, args=(file, one), name=f"life of {one[0]}", daemon=True)
+                thread.start()
+                return True
+        except (OSError, RuntimeError):  # RuntimeError: the system is out of threads or memory
+            pass
+        os.close(file)
+        return False
 
-    def _wait(self, file: int) -> None:
+    def _wait(self, file: int, one: _Instance) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_SH)
         finally:
             os.close(file)
+            self._end(one)
         self._died()
+
+    def _end(self, one: _Instance) -> None:
+        with self._lock:
+            self._waiting.discard(one)
+            self._over.add(one)

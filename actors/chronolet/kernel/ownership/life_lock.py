@@ -1,7 +1,7 @@
 """The life lock: a file lock in the state folder that proves to other processes on the machine that its owner is dead.
 
 Input: the folder, the name of a process. Output: a lock that the operating system releases when the process dies; the
-proof, as read by others. Next: `claims`, `membership`.
+proof, as read by others. Next: `claims`, `membership`, `sharing`; `death_watch`, which waits for locks.
 """
 
 from __future__ import annotations

@@ -102,9 +102,13 @@ class Sharing:
             survey = self._survey(shards)
         return self._plan(survey, candidates)
 
-    def expects_change(self) -> bool:
-        """Whether, at the last look, a shard was free or another process may have been dead."""
-        return bool(self._free_since) or self._watch.suspects()
+    def has_free(self) -> bool:
+        """Whether a shard was free at the last look."""
+        return bool(self._free_since)
+
+    def next_proof(self) -> float | None:
+        """Return the seconds until the death of another process may be proven; None if none is expected."""
+        return None if self.alone else self._watch.next_proof()
 
     def _plan(self, survey: Survey, candidates: Mapping[str, Candidate]) -> Plan:
         me = self._membership.process

@@ -52,9 +52,10 @@ class CounterWatch:
         A counter's time without a move begins when the reply of its first reading arrives, and ends when the request of
         the latest one is sent: the server may have read the counter at any time between request and reply.
         """
-        self._asked_at = asked_at = self._now()
+        asked_at = self._now()
         counters = renewals()
         answered_at = self._now()
+        self._asked_at = asked_at
         gap = answered_at - self._read_at
         if gap > self._seconds / 2 and self._watched:
             log.info("renewal counters were not read for too long, watching them again", seconds=round(gap, 1))
@@ -68,12 +69,17 @@ class CounterWatch:
         }
         return {owner: one.counter for owner, one in self._watched.items() if asked_at - one.since >= self._seconds}
 
-    def suspects(self) -> bool:
-        """Whether, at the last reading, a counter had not moved for more than half a time-to-live, so that it should
-        have, and was not proven dead yet.
+    def next_proof(self) -> float | None:
+        """Return the seconds until a reading may prove the next death, if the counter still has not moved by then. None
+        if all counters had moved within half a time-to-live at the last reading, or that time has passed.
         """
-        stood = (self._asked_at - one.since for one in self._watched.values())
-        return any(self._seconds / 2 < seconds < self._seconds for seconds in stood)
+        now = self._now()
+        left = (
+            one.since + self._seconds - now
+            for one in self._watched.values()
+            if self._asked_at - one.since > self._seconds / 2
+        )
+        return min((seconds for seconds in left if seconds > 0), default=None)
 
     def _next(self, owner: str, counter: str, now: float, asked_at: float) -> Watched:
         """Return what is watched after a reading. A counter that was removed, by a takeover of another shard, has not

@@ -33,6 +33,7 @@ class MemoryLayout:
             server.refused.pop(kind, None)
             if server.counts[kind] != count:
                 server.requested[kind] = count
+            server.change_members()
             return True
 
     def refuse_shards(self, kind: str, count: int, reason: str) -> None:
@@ -41,6 +42,7 @@ class MemoryLayout:
             if server.requested.get(kind) == count:
                 del server.requested[kind]
                 server.refused[kind] = reason
+                server.change_members()
 
     def reshard(self, change: Reshard) -> Resharded | Outdated:
         server = self._server
@@ -59,7 +61,7 @@ class MemoryLayout:
             server.counts[change.kind] = change.after
             server.requested.pop(change.kind, None)
             server.refused.pop(change.kind, None)
-            server.changed.notify_all()
+            server.change_members()
             return Resharded(at)
 
     def add_kind(self, kind: str, shards: int, record: Record) -> int:

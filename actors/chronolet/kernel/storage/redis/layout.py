@@ -32,19 +32,29 @@ class RedisLayout:
     def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
         """See `RedisStore`."""
 
+    @abstractmethod
+    def _wake_others(self) -> None:
+        """See `RedisMembers`."""
+
     def layout(self) -> Layout:
         flat = self._query([self._keys.meta], [("HGETALL", self._keys.meta)])[0]
         return parsed({text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)})
 
     def request_shards(self, kind: str, count: int) -> bool:
-        return bool(self._function("request_shards", [self._keys.meta], kind, count)[1])
+        known = bool(self._function("request_shards", [self._keys.meta], kind, count)[1])
+        self._wake_others()
+        return known
 
     def refuse_shards(self, kind: str, count: int, reason: str) -> None:
         self._function("refuse_shards", [self._keys.meta], kind, count, reason)
+        self._wake_others()
 
     def reshard(self, change: Reshard) -> Resharded | Outdated:
         word, answer = self._function("reshard", *_call(self._keys, change))
-        return Resharded(position(answer)) if word == b"OK" else Outdated(text(answer))  # type: ignore[arg-type]
+        if word != b"OK":
+            return Outdated(text(answer))  # type: ignore[arg-type]
+        self._wake_others()
+        return Resharded(position(answer))
 
     def add_kind(self, kind: str, shards: int, record: Record) -> int:
         keys = (self._keys.meta, self._keys.log)
