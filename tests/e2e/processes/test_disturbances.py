@@ -30,7 +30,7 @@ from tests.support.redis.replicated import replicated
 from tests.support.scratch import HANG_SECONDS
 
 ROUNDS = 2
-LONG_ROUNDS = 100
+LONG_ROUNDS = 60
 RESOURCE = "example.com/device"
 BUSY_PROCESSES = 2
 

@@ -54,19 +54,19 @@ def looks(timers: ListedTimers, told: list[Look | MembersChanged]) -> Looks:
 
 
 def test_counters_are_read_three_times_per_renewal(looks: Looks, timers: ListedTimers) -> None:
-    looks.plan_reading(None)
-    looks.plan_reading(None)
+    looks.plan_reading(None, often=True)
+    looks.plan_reading(None, often=True)
     assert timers.pending() == [0.333], "between two ticks, the third follows the second"
 
 
 def test_a_look_that_is_handled_makes_room_for_the_next(
     looks: Looks, timers: ListedTimers, told: list[Look | MembersChanged]
 ) -> None:
-    looks.plan_reading(None)
+    looks.plan_reading(None, often=True)
     timers.listed[0].action()
     assert told == [Look()]
     looks.begin(Look())
-    looks.plan_reading(None)
+    looks.plan_reading(None, often=True)
     assert timers.pending() == [0.333, 0.333]
 
 
@@ -74,14 +74,23 @@ def test_a_look_that_is_handled_makes_room_for_the_next(
 def test_a_look_is_due_when_a_death_may_be_proven(
     looks: Looks, timers: ListedTimers, proof: float, planned: float
 ) -> None:
-    looks.plan_reading(proof)
+    looks.plan_reading(proof, often=True)
     assert timers.pending() == [planned]
 
 
+def test_processes_of_this_machine_are_read_with_each_tick_and_when_a_death_may_be_proven(
+    looks: Looks, timers: ListedTimers
+) -> None:
+    looks.plan_reading(None, often=False)
+    assert timers.pending() == []
+    looks.plan_reading(0.7, often=False)
+    assert timers.pending() == [0.702]
+
+
 def test_an_earlier_look_replaces_a_later_one(looks: Looks, timers: ListedTimers) -> None:
-    looks.plan_reading(None)
+    looks.plan_reading(None, often=True)
     looks.plan_soon()
-    looks.plan_reading(None)
+    looks.plan_reading(None, often=True)
     assert timers.pending() == [0.25]
 
 

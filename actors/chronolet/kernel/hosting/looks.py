@@ -14,8 +14,8 @@ from chronolet.kernel.hosting.notices import Look, MembersChanged
 from chronolet.kernel.timing import Timing
 
 READINGS_PER_RENEWAL = 3
-"""How often the counters of other processes are read per renewal of their leases, ticks included. A death is proven a
-time-to-live after the first reading of its process's last counter.
+"""How often the counters of processes on other machines are read per renewal of their leases, ticks included. A death
+there is proven a time-to-live after the first reading of its process's last counter.
 """
 _LATER_SECONDS = 0.002
 """Added to the time of a proof, which takes a reading that is asked for after a whole time-to-live."""
@@ -50,10 +50,15 @@ class Looks:
         """Look soon, because something is open."""
         self._plan(self._soon_seconds)
 
-    def plan_reading(self, proof_seconds: float | None) -> None:
-        """Look in time for the next reading of the counters; at once when it may prove a death, in `proof_seconds`."""
-        proof = self._reading_seconds if proof_seconds is None else proof_seconds + _LATER_SECONDS
-        self._plan(min(proof, self._reading_seconds))
+    def plan_reading(self, proof_seconds: float | None, *, often: bool) -> None:
+        """Look when a reading of the counters may prove a death, in `proof_seconds`, if that is not None; and `often`,
+        between two ticks.
+        """
+        moments = [self._reading_seconds] if often else []
+        if proof_seconds is not None:
+            moments.append(proof_seconds + _LATER_SECONDS)
+        if moments:
+            self._plan(min(moments))
 
     def _plan(self, seconds: float) -> None:
         due = time.monotonic() + seconds

@@ -473,14 +473,14 @@ class Supervisor(pykka.ThreadingActor):
                 self._claims.sweep()
 
     def _plan_look(self) -> None:
-        """Look again before the next tick if something is open, and while other processes take part: their counters
-        must be read often enough.
+        """Look again before the next tick if something is open, and while processes of other machines take part: only
+        their counters tell whether they live.
         """
         sharing = self._context.sharing
         if self._misses or self._context.changes.pending or (sharing.has_free() and not sharing.alone):
             self._looks.plan_soon()
         elif not sharing.alone:
-            self._looks.plan_reading(sharing.next_proof())
+            self._looks.plan_reading(sharing.next_proof(), often=not self._deaths.watches(sharing.others))
 
     def _look(self, *, changed: bool) -> None:
         if self._reload or not self._adoption.is_done(self._log.run):

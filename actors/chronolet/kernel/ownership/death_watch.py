@@ -43,6 +43,11 @@ class DeathWatch:
             if not self._begin(self._folder / f"{one[0]}.lock", one):
                 self._end(one)
 
+    def watches(self, processes: Mapping[str, str]) -> bool:
+        """Return whether each of these processes runs on this machine and is watched."""
+        with self._lock:
+            return processes.items() <= self._waiting
+
     def _begin(self, path: Path, one: _Instance) -> bool:
         """Start a thread that waits for the lock; return False if that is not possible or makes no sense."""
         try:
