@@ -39,6 +39,27 @@ def test_pods_are_the_same_before_and_after_trimming(owner: LogOwner) -> None:
     assert names(owner.run("get", "pods", "-o", "name")) == [*expected, "pod/d"]
 
 
+def test_a_moment_of_the_past_may_be_in_the_archive_or_in_the_stream(owner: LogOwner) -> None:
+    first = owner.accept("a")
+    upto = owner.fill()
+    second = owner.accept("b")
+    owner.accept("c")
+    owner.archive_and_trim(upto)
+    for at in (f"#{first.n}", str(first), f"#{first.n + 5}", f"#{upto.n}"):
+        assert names(owner.run("get", "pods", "-o", "name", "--at", at)) == ["pod/a"]
+    assert names(owner.run("get", "pods", "-o", "name", "--at", f"#{second.n}")) == ["pod/a", "pod/b"]
+    assert names(owner.run("get", "pods", "-o", "name", "--at", "-1ms"))[:2] == ["pod/a", "pod/b"]
+
+
+def test_without_the_archive_a_moment_in_it_is_an_error(owner: LogOwner, tmp_path: Path) -> None:
+    first = owner.accept("a")
+    owner.archive_and_trim(owner.fill())
+    owner.root = tmp_path / "another machine"
+    result = owner.run("get", "pods", "--at", str(first))
+    assert (result.output, result.status) == ("", 1)
+    assert "were archived, and the archive files are not here" in result.errors
+
+
 def test_the_log_continues_from_the_archive_into_the_stream(owner: LogOwner) -> None:
     owner.accept("a")
     upto = owner.fill()

@@ -45,6 +45,9 @@ class ListedArchive:
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         return (entry for entry in self.listed if after < entry.position <= upto)
 
+    def numbered(self, number: int) -> Entry | None:
+        return next((entry for entry in self.listed if entry.position.n == number), None)
+
 
 class Node:
     """A node with a hand-written log."""

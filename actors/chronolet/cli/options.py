@@ -105,6 +105,16 @@ def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[s
     return settings
 
 
+def at_option(function: Function) -> Function:
+    """Add the option `--at`. The command receives its text, or None, as `at`, for `session`."""
+    option = click.option(
+        "--at",
+        metavar="MOMENT",
+        help="a moment of the past: -15m, 03:00, 2026-11-21T03:00:00Z, or #1234, an entry of the log",
+    )
+    return option(function)
+
+
 def policy_options(*names: str) -> Callable[[Function], Function]:
     """Add flags for these settings. The command receives the parsed values of the given flags as `policy`, a map from
     the settings' names.

@@ -79,6 +79,10 @@ class _Archive:
         """See `ArchiveReader`."""
         return node_archive(self._settings, self._store).entries(after, upto)
 
+    def numbered(self, number: int) -> Entry | None:
+        """See `ArchiveReader`."""
+        return node_archive(self._settings, self._store).numbered(number)
+
 
 def node_archive(settings: Settings, store: Store) -> NodeArchive:
     """Return the archives of the node, for reading and repairing."""

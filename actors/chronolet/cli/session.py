@@ -25,6 +25,7 @@ from chronolet_schemas.keys import Shard, shards_of
 
 if TYPE_CHECKING:
     from chronolet.history.state import Moment
+    from chronolet.history.when import Located
 
 _PAUSE_SECONDS = 0.1
 
@@ -37,20 +38,39 @@ class Session:
         self.services = services
         self.store = store
         self.archive = archive
+        self.at: Located | None = None
+        """The moment of the past that the command is about; None: the present."""
         self.unreadable: set[Position] = set()
         """Undecodable entries that had no effect on the command's output. Reported once, when the command ends."""
 
     def now(self) -> int:
-        """Return the current time in milliseconds since the epoch."""
-        return self.services.now()
+        """Return the time of the session's moment, by default the current time, in milliseconds since the epoch."""
+        return self.services.now() if self.at is None else self.at.milliseconds
+
+    def last(self) -> Position:
+        """Return the position of the last entry up to the session's moment."""
+        return self.store.last() if self.at is None else self.at.position
+
+    def go_to(self, text: str) -> None:
+        """Make a moment of the past, as a person names it, the session's. Raises Failure if there is none such."""
+        from chronolet.history import when  # noqa: PLC0415 - only --at needs it
+
+        now = self.services.now()
+        try:
+            self.at = when.located(self.store, self.archive, when.parsed(text, now), now)
+        except when.MomentError as error:
+            raise Failure(f"--at: {error}") from error
 
     def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
-        """Return the current states of these kinds. `pods`: read only these, by namespace/name; empty: all pods."""
+        """Return the states of these kinds at the session's moment. `pods`: read only these, by namespace/name; if it
+        is empty, read all pods.
+        """
         from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
 
         with progress("reading the node's log"):
             keys = {"pod": frozenset(pods)} if pods else None
-            moment = state_at(self.store, self.archive, self.services.kinds(kinds), keys=keys)
+            position = None if self.at is None else self.at.position
+            moment = state_at(self.store, self.archive, self.services.kinds(kinds), position, keys=keys)
         self.unreadable.update(moment.unreadable)
         return moment
 
@@ -61,15 +81,16 @@ class Session:
         return tuple(shard for kind in usual for shard in shards_of(kind.name, counts.get(kind.name, kind.shards)))
 
     def entries(self, after: Position = START) -> Iterator[Entry]:
-        """Yield the log's entries after this position, up to its current end."""
-        return entries(self.store, self.archive, after)
+        """Yield the log's entries after this position, up to the session's moment."""
+        return entries(self.store, self.archive, after, None if self.at is None else self.at.position)
 
 
 @contextmanager
-def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
+def session(settings: Settings, *, at: str | None = None, patient: bool = False) -> Iterator[Session]:
     """Open the node's log for the duration of the block. Raises a one-line Failure if there is none.
 
-    `patient`, for commands that send something: retry for `Timing.patience_seconds`, as the agent may be starting.
+    `at`: the moment of the past that the command is about, as a person names it. `patient`, for commands that send
+    something: retry for `Timing.patience_seconds`, as the agent may be starting.
     """
     services = services_of_command()
     with progress("waiting for the node agent's Redis"):
@@ -78,6 +99,8 @@ def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
         node = Session(settings, services, store, services.archive(settings, store))
         # Printed on close, so that the note follows the command's output.
         click.get_current_context().call_on_close(lambda: _report_unreadable(node.unreadable))
+        if at is not None:
+            node.go_to(at)
         yield node
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing

@@ -39,3 +39,13 @@ class NodeArchive:
             yield from (entry for entry in archive.read(exact, upto) if entry.position > after)
         except (ArchiveDamaged, OSError) as damaged:
             raise HistoryMissing(str(damaged)) from damaged
+
+    def numbered(self, number: int) -> Entry | None:
+        """See `ArchiveReader`. Raises HistoryMissing if the entry's file is damaged."""
+        archive = self.current()
+        try:
+            names = [part.name for part in archive.files() if part.first.n <= number <= part.last.n]
+            found = (entry for name in names for entry in archive.entries_of(name) if entry.position.n == number)
+            return next(found, None)
+        except (ArchiveDamaged, OSError) as damaged:
+            raise HistoryMissing(str(damaged)) from damaged

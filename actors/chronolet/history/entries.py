@@ -25,6 +25,9 @@ class ArchiveReader(Protocol):
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         """Yield the entries after `after`, up to and including `upto`, oldest first."""
 
+    def numbered(self, number: int) -> Entry | None:
+        """Return the entry with this number; None if it is not in the archive."""
+
 
 class NoArchive:
     """An empty archive, for readers without archive files."""
@@ -32,6 +35,10 @@ class NoArchive:
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:  # noqa: ARG002
         """Yield nothing."""
         return iter(())
+
+    def numbered(self, number: int) -> Entry | None:  # noqa: ARG002
+        """Return None."""
+        return None
 
 
 def entries(
@@ -47,8 +54,11 @@ def entries(
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
             last = yield from _archived(archive, at, goal)
-            if goal == trimmed and not _reaches(store, archive, last, trimmed):
-                raise _missing(last, trimmed)
+            reaches = (
+                _reaches(store, archive, last, trimmed) if goal == trimmed else _follows(archive, last, goal, trimmed)
+            )
+            if not reaches:
+                raise _missing(last, goal)
             at = goal
         if upto is not None and at >= upto:
             return
@@ -100,6 +110,16 @@ def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Posi
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
     return bool(following) and not following[0].type  # a foreign entry, whose number is arbitrary
+
+
+def _follows(archive: ArchiveReader, last: Position, upto: Position, trimmed: Position) -> bool:
+    """Return whether the archived part up to `upto`, which ended with `last`, is followed by the next entry: otherwise,
+    its end is missing.
+    """
+    following = next(archive.entries(Position(upto.milliseconds, upto.n), trimmed), None)
+    if following is None:
+        return False
+    return last.n == LARGEST_N or not following.type or following.position.n == last.n + 1
 
 
 def _missing(after: Position, upto: Position) -> HistoryMissing:

@@ -26,7 +26,8 @@ from chronolet.cli.errors import Failure, worded
 from chronolet.cli.get import selecting
 from chronolet.cli.get.api_form import api_pod, api_pods
 from chronolet.cli.naming import pod_name
-from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.options import Command, at_option, namespace_option, with_settings
+from chronolet.cli.printing import table
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
 from chronolet.node.settings.settings import Settings
@@ -100,6 +101,7 @@ class LogOptions:
 )
 @click.option("--since", metavar="DURATION", help="only lines newer than this, such as 10m")
 @click.option("--since-time", metavar="TIME", help="only lines after this time, such as 2026-11-21T03:00:00Z")
+@at_option
 @click.option("--timestamps", is_flag=True, help="include a timestamp on each line")
 @click.option("--limit-bytes", type=click.IntRange(min=1), metavar="N", help="maximum bytes to print per container")
 @click.option("--prefix", is_flag=True, help="prefix each line with its pod and container")
@@ -125,23 +127,25 @@ def command(
     since_time: str | None,
     tail: int | None,
     max_log_requests: int,
+    at: str | None,
     **flags: Any,
 ) -> None:
-    """Print a container's output."""
+    """Print a container's output. With --at: which run's output it was then, and how to read it."""
     wanted = _wanted(container, second, all_containers=all_containers)
     if (name is None) == (selector is None):
         raise click.UsageError("specify either a pod or a selector.")
-    with session(settings) as node:
+    if at is not None and flags["follow"]:
+        raise click.UsageError("found --at with --follow, expected one of them.")
+    with session(settings, at=at) as node:
         moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"] if name else ())
         found = _pods(node, moment, namespace, name, selector)
+        if node.at is not None:
+            _point(node, found, wanted, all_containers=all_containers, previous=flags["previous"])
+            return
         engine = engines.of_node(node, moment)
         lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail
         options = LogOptions(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
-    sources = [
-        Source(pod["metadata"]["name"], part)
-        for pod in found
-        for part in (parts(pod) if all_containers else [chosen(pod, wanted)])
-    ]
+    sources = _sources(found, wanted, all_containers=all_containers)
     if options.follow and len(sources) > max_log_requests:
         raise Failure(
             f"you are attempting to follow {len(sources)} log streams, but maximum allowed concurrency is "
@@ -149,6 +153,21 @@ def command(
         )
     with closing(node.services.runtime(engine.settings)) as runtime:
         _print(Link(runtime, engine), sources, options)
+
+
+def _sources(found: Sequence[Object], wanted: str | None, *, all_containers: bool) -> list[Source]:
+    return [
+        Source(pod["metadata"]["name"], part)
+        for pod in found
+        for part in (parts(pod) if all_containers else [chosen(pod, wanted)])
+    ]
+
+
+def _point(node: Session, found: Sequence[Object], wanted: str | None, *, all_containers: bool, previous: bool) -> None:
+    from chronolet.cli.containers import log_pointers  # noqa: PLC0415 - only --at needs it
+
+    sources = _sources(found, wanted, all_containers=all_containers)
+    table.show(log_pointers.HEAD, log_pointers.rows(sources, node.now(), previous=previous))
 
 
 def _pods(

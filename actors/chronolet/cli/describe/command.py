@@ -18,7 +18,7 @@ from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.get import devices, nodes, pod_rows, selecting
 from chronolet.cli.get.api_form import api_pods
 from chronolet.cli.naming import types_and_names
-from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.options import Command, at_option, namespace_option, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.history import kube_events
 from chronolet.history.entries import before
@@ -43,6 +43,7 @@ _SLACK = 1_000
     shell_complete=types_then_pods,
 )
 @selecting.options
+@at_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="describe pods across all namespaces")
 def command(
     *,
@@ -52,6 +53,7 @@ def command(
     selector: selecting.Predicate | None,
     field_selector: selecting.Predicate | None,
     all_namespaces: bool,
+    at: str | None,
 ) -> None:
     """Show details of pods, devices or the node. Without names: all pods in the namespace, or all devices.
 
@@ -61,10 +63,10 @@ def command(
     if names and (all_namespaces or selector or field_selector):
         raise click.UsageError("specify either names, or a selector or -A.")
     if type_ != "pods":
-        (_describe_devices if type_ == "devices" else _describe_node)(settings, names)
+        (_describe_devices if type_ == "devices" else _describe_node)(settings, names, at)
         return
     selected = selecting.chosen(selector, field_selector)
-    with session(settings) as node:
+    with session(settings, at=at) as node:
         moment = node.state("pod", "prober", pods=[f"{namespace}/{name}" for name in names])
         everything = [
             pod
@@ -84,9 +86,9 @@ def command(
         raise Failure(*missing)
 
 
-def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
+def _describe_devices(settings: Settings, names: Sequence[str], at: str | None) -> None:
     """Describe all devices or those with these names. A removed device must be named in full: resource and id."""
-    with session(settings) as node:
+    with session(settings, at=at) as node:
         state = devices.state_of(node.state("devices"))
         everything = devices.of(state)
         for line in device_section.resources(state, node.now()) if everything and not names else ():
@@ -110,9 +112,9 @@ def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
         raise Failure(*(not_found("devices", name) for name in missing))
 
 
-def _describe_node(settings: Settings, names: Sequence[str]) -> None:
+def _describe_node(settings: Settings, names: Sequence[str], at: str | None) -> None:
     """Describe the local node, with its events of the last day."""
-    with session(settings) as node:
+    with session(settings, at=at) as node:
         if not names or settings.node in names:
             begin = before(node.now() - _EVENTS_MS)
             events = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
@@ -130,8 +132,11 @@ def _is_about(one: Recorded, name: str) -> bool:
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section.Probes:
     uid = pod["metadata"]["uid"]
     states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
-    # Without probes there is no need to read the stream of results.
-    return probe_section.described(states, node.services.results(node.settings), node.now()) if states else {}
+    if not states:  # no need to read the stream of results
+        return {}
+    now = node.now()
+    results = (one for one in node.services.results(node.settings) if int(one.at) <= now)
+    return probe_section.described(states, results, now)
 
 
 def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:

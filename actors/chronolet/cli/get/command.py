@@ -18,7 +18,7 @@ from chronolet.cli.get import selecting, sorting
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.history import event_options
 from chronolet.cli.naming import asked_types
-from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.options import Command, at_option, namespace_option, with_settings
 from chronolet.cli.printing import table
 from chronolet.cli.printing.forms import FORMS, form, forms, show_object
 
@@ -32,6 +32,8 @@ that a query selects.
 """
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """The types that have no namespace."""
+_LIVE = ("actors", "cgroups")
+"""The types of which the log records only a part: leases, lags and the kernel's values are read from the present."""
 _TYPES = """\b
 Types: pods, containers, devices, images, actors, events, cgroups, nodes.
 Separate several with commas, such as pods,events."""
@@ -65,6 +67,7 @@ content of the kernel's file; `?` if this machine has no such cgroup."""
 @click.option(
     "--sort-by", "order", callback=sorting.order, metavar="JSONPATH", help="sort by this field, such as .metadata.name"
 )
+@at_option
 @click.option("--show-labels", is_flag=True, help="show labels as the last column")
 @click.option("--no-headers", is_flag=True, help="do not print headers")
 def command(
@@ -84,6 +87,7 @@ def command(
     types: tuple[str, ...],
     age: int,
     whole: bool,
+    at: str | None,
 ) -> None:
     """List pods, containers, events and other objects."""
     selected = selector is not None or field_selector is not None
@@ -101,14 +105,14 @@ def command(
         )
         for type_, names in asked_types(words, TYPES)
     ]
-    _check(queries, watching=watching, selected=selected)
+    _check(queries, watching=watching, selected=selected, at=at is not None)
     from chronolet.cli.session import session  # noqa: PLC0415 - `--help` needs none
 
-    with session(settings) as node:
+    with session(settings, at=at) as node:
         if watching:
             _watch(node, queries[0])
         results = [_find(node, one) for one in queries]
-        position = str(node.store.last())
+        position = str(node.last())
     found = [each for each, _ in results]
     _show(queries, found, position)
     if missing := [line for _, lines in results for line in lines]:
@@ -120,9 +124,13 @@ def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
     return found
 
 
-def _check(queries: Sequence[Query], *, watching: bool, selected: bool) -> None:
+def _check(queries: Sequence[Query], *, watching: bool, selected: bool, at: bool) -> None:
     for one in queries:
         _check_one(one, watching=watching, selected=selected)
+        if at and one.type in _LIVE:
+            raise click.UsageError(f"found --at with {one.type}, expected types whose past the log records.")
+    if at and watching:
+        raise click.UsageError("found --at with --watch, expected one of them.")
     if watching and len(queries) > 1:
         raise click.UsageError("you may only specify a single resource type with --watch.")
     if queries[0].events != event_options.Selection() and all(one.type != "events" for one in queries):

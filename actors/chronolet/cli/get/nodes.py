@@ -44,7 +44,8 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 def of(node: Session) -> Object:
     """Return the node as a v1 Node."""
     moment = node.state("qos", "pleg", "devices")
-    return api_node.api_node(api_node.facts(moment, node.store, node.now()), node.settings.node, _created_at(node))
+    store = node.store if node.at is None else None
+    return api_node.api_node(api_node.facts(moment, store, node.now()), node.settings.node, _created_at(node))
 
 
 def _created_at(node: Session) -> int:
@@ -68,7 +69,7 @@ def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
     info = status["nodeInfo"]
     cells = [
         metadata["name"],
-        "Ready" if _is_ready(status["conditions"]) else "NotReady",
+        _status(status["conditions"]),
         _NONE,
         ages.ago(pod_rows.milliseconds(metadata["creationTimestamp"]), now),
         info["kubeletVersion"] or "<unknown>",
@@ -80,5 +81,6 @@ def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
     return [*cells, pod_rows.labels(one)] if labelled else cells
 
 
-def _is_ready(conditions: Iterable[Object]) -> bool:
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+def _status(conditions: Iterable[Object]) -> str:
+    ready = next((one for one in conditions if one["type"] == "Ready"), None)
+    return "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"

@@ -43,13 +43,13 @@ class Selection(NamedTuple):
         return EventFilter(where, self.about, self.types, node.now() - self.age if self.age else 0)
 
     def source(self, node: Session) -> Source:
-        """Return the source of the events: the whole log if `whole`, else the stream in Redis. For the stream, print a
-        note if the agent does not deliver KubeEvents to Redis.
+        """Return the source of the events: the whole log if `whole`, or for a moment of the past; else the stream in
+        Redis. For the stream, print a note if the agent does not deliver KubeEvents to Redis.
         """
         from chronolet.cli.history.kube_events import Stream, WholeLog, elsewhere  # noqa: PLC0415 - see above
 
-        if self.whole:
-            return WholeLog(node)
+        if self.whole or node.at is not None:
+            return WholeLog(node, suppresses=not self.whole)
         if note := elsewhere(node):
             click.echo(f"note: {note}", err=True)
         return Stream(node)

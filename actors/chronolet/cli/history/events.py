@@ -13,7 +13,7 @@ import click
 
 from chronolet.cli.history import event_options, kube_events
 from chronolet.cli.history.kube_events import Object, Predicate, Source
-from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.options import Command, at_option, namespace_option, with_settings
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.forms import FORMS, form, forms, show_object
 from chronolet.cli.printing.table import Growing
@@ -29,6 +29,7 @@ Show = Callable[[Sequence[Object]], None]
 @click.option("-A", "--all-namespaces", is_flag=True, help="list events across all namespaces")
 @event_options.options
 @click.option("-w", "--watch", "watching", is_flag=True, help="after listing, watch for more events")
+@at_option
 @click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="output format")
 @click.option("--no-headers", is_flag=True, help="do not print headers")
 def command(
@@ -43,10 +44,13 @@ def command(
     watching: bool,
     output: str | None,
     no_headers: bool,
+    at: str | None,
 ) -> None:
     """List events about pods and the node. Ordered by last occurrence."""
     selection = event_options.Selection(about, types, age, whole)
-    with session(settings) as node:
+    if at is not None and watching:
+        raise click.UsageError("found --at with --watch, expected one of them.")
+    with session(settings, at=at) as node:
         chosen = selection.chosen(node, None if all_namespaces else namespace)
         source = selection.source(node)
         show = printer(node, output, namespaced=all_namespaces, headers=not no_headers, counted=True)
@@ -58,7 +62,7 @@ def command(
         if output in (None, "wide", "name"):
             show(found)
         else:
-            listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": str(node.store.last())}}
+            listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": str(node.last())}}
             show_object({**listed, "items": found}, output or "")
 
 

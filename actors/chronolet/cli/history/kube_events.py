@@ -115,13 +115,13 @@ class Stream(Source):
 
 
 class WholeLog(Source):
-    """All events that the log and its archive have recorded."""
+    """All events that the log and its archive have recorded. `suppresses`: without those that the agent dropped."""
 
-    def __init__(self, node: Session) -> None:
+    def __init__(self, node: Session, *, suppresses: bool = False) -> None:
         super().__init__()
         self._node = node
         self._at = START
-        self._view = View(whole=True)
+        self._view = View(whole=not suppresses)
 
     def now(self) -> Sequence[Object]:
         with progress("reading the node's log"):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from chronolet.devices import capacity
 from chronolet.devices.state import State as Devices
 from chronolet.history.state import Moment
-from chronolet.kernel.storage.store import Store
+from chronolet.kernel.storage.store import Store, owner_of
 from chronolet.pleg.health import illness
 from chronolet.pleg.state import State as Pleg
 from chronolet.ports.machine.moments import rfc3339
@@ -36,27 +36,31 @@ class Facts(NamedTuple):
     qos: Qos
     pleg: Pleg
     devices: Devices
-    alive: bool
-    """Whether a process of the node has a valid lease."""
+    alive: bool | None
+    """Whether a process of the node has a valid lease; None for a moment of the past, as leases are not recorded."""
     listed_by: bool
     """Whether a live process owns the shard of `pleg`, which lists containers."""
     now: int
 
 
-def facts(moment: Moment, store: Store, now: int) -> Facts:
+def facts(moment: Moment, store: Store | None, now: int) -> Facts:
     """Collect the facts about the node. `moment` includes the states of `qos`, `pleg` and `devices`; `now` in
-    milliseconds. Raises StoreUnreachable and StoreBroken.
+    milliseconds; `store`: None for a moment of the past. Raises StoreUnreachable and StoreBroken.
     """
-    alive, shard = store.alive(), Shard("pleg")
-    owner = store.heads([shard])[shard].token.partition(":")[2]
+    alive, listed_by = _alive(store) if store is not None else (None, False)
     return Facts(
         qos=moment.states["qos"].get(_NODE, Qos()),
         pleg=moment.states["pleg"].get(_NODE, Pleg()),
         devices=moment.states["devices"].get(_NODE, Devices()),
-        alive=bool(alive),
-        listed_by=owner in alive,
+        alive=alive,
+        listed_by=listed_by,
         now=now,
     )
+
+
+def _alive(store: Store) -> tuple[bool, bool]:
+    alive, shard = store.alive(), Shard("pleg")
+    return bool(alive), owner_of(store.heads([shard])[shard].token) in alive
 
 
 def api_node(about: Facts, name: str, created_at: int = 0) -> Object:
@@ -74,7 +78,7 @@ def api_node(about: Facts, name: str, created_at: int = 0) -> Object:
         "spec": {},
         "status": {
             **_resources(about),
-            "conditions": [condition(about) for condition in _CONDITIONS],
+            "conditions": _conditions(about),
             "addresses": _addresses(system, name),
             "nodeInfo": _info(system),
         },
@@ -82,6 +86,13 @@ def api_node(about: Facts, name: str, created_at: int = 0) -> Object:
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------
+def _conditions(about: Facts) -> list[Object]:
+    """Return the conditions; without Ready if it is unknown whether an agent was running, so that kubectl's word for
+    the node is Unknown.
+    """
+    return [condition(about) for condition in _CONDITIONS if condition is not _ready or about.alive is not None]
+
+
 def _ready(facts: Facts) -> Object:
     if not facts.alive:
         message = "no node agent is running: it stopped posting node status"
@@ -104,7 +115,7 @@ def _pressure(name: str) -> Callable[[Facts], Object]:
 def _kills_held_back(facts: Facts) -> Object:
     """Return the condition that is true while kills for failed probes are held back on an overloaded machine."""
     kills = facts.pleg.probe_kills
-    if not facts.alive:
+    if facts.alive is False:
         return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent is running")
     if not kills.since:
         message = "containers whose liveness or startup probe fails are stopped immediately"
