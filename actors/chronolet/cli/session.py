@@ -51,15 +51,18 @@ class Session:
         """Return the position of the last entry up to the session's moment."""
         return self.store.last() if self.at is None else self.at.position
 
-    def go_to(self, text: str) -> None:
-        """Make a moment of the past, as a person names it, the session's. Raises Failure if there is none such."""
+    def go_to(self, text: str, flag: str = "--at") -> Located:
+        """Make a moment of the past, as a person names it, the session's, and return it. Raises Failure, which names
+        the flag, if there is no such moment.
+        """
         from chronolet.history import when  # noqa: PLC0415 - only --at needs it
 
         now = self.services.now()
         try:
             self.at = when.located(self.store, self.archive, when.parsed(text, now), now)
         except when.MomentError as error:
-            raise Failure(f"--at: {error}") from error
+            raise Failure(f"{flag}: {error}") from error
+        return self.at
 
     def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
         """Return the states of these kinds at the session's moment. `pods`: read only these, by namespace/name; if it

@@ -48,7 +48,7 @@ def test_a_dry_run_lists_the_changes(node: WrittenNode) -> None:
     assert node.run("apply", "--dry-run", "-f", "-", stdin=same.encode()).output == "pod/db unchanged (dry run)\n"
     changed = same.replace("busybox:1", "busybox:9")
     assert node.run("apply", "--dry-run", "-f", "-", stdin=changed.encode()).output == (
-        'pod/db configured (dry run)\n  spec.containers[0].image: "busybox:1" -> "busybox:9"\n'
+        'pod/db configured (dry run)\n  spec.containers[app].image: "busybox:1" -> "busybox:9"\n'
     )
     other = same.replace('"db"', '"new"')
     before = list(node.server.log)

@@ -13,10 +13,10 @@ import click
 
 from chronolet.cli.apply import manifests as manifest_files
 from chronolet.cli.apply import predicted_admission, secrets
-from chronolet.cli.apply.differences import differences
 from chronolet.cli.apply.manifests import Read
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.printing.differences import differences
 from chronolet.cli.printing.plain import dump
 from chronolet.cli.sending import Queued, Reply, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.services import services_of_command
@@ -205,5 +205,5 @@ def _dry_run(
 def _change(before: podspec.Pod | None, after: podspec.Pod) -> str:
     if before is None:
         return "created (dry run)"
-    lines = list(differences(podspec.to_plain(before), podspec.to_plain(after)))
+    lines = list(map(str, differences(podspec.to_plain(before), podspec.to_plain(after))))
     return "\n  ".join([f"{'configured' if lines else 'unchanged'} (dry run)", *lines])

@@ -1,0 +1,152 @@
+"""`chronolet diff`: prints what changed between two moments: the objects' fields, the events in between, or both.
+
+Input: two moments, types and names. Output: a line for each object that was added, removed or changed, with a line for
+each field; lines of the log. Next: `get`, whose modules list the objects as they were at a moment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from chronolet.cli.completion.candidates import types_then_pods
+from chronolet.cli.errors import Failure
+from chronolet.cli.get.query import Query
+from chronolet.cli.history import event_options, log
+from chronolet.cli.naming import asked_types
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.cli.printing.differences import ABSENT, Difference, differences
+from chronolet.cli.printing.table import plain
+from chronolet.cli.session import Session, session
+from chronolet.history.entries import concerns_pod
+from chronolet.node.settings.settings import Settings
+from chronolet_schemas.envelope import Entry
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+"""The namespace of an object, empty if it has none, and its name as `get -o name` prints it."""
+
+TYPES = ("pods", "devices", "images", "nodes")
+_SHOWN = ("objects", "events", "both")
+_VERSION = "metadata.resourceVersion"
+"""The position of an object's last event. It differs whenever anything does."""
+
+
+class Change(NamedTuple):
+    """What happened to an object. `fields` is empty if it was added or removed."""
+
+    key: Key
+    what: str
+    fields: tuple[Difference, ...] = ()
+
+
+@click.command(cls=Command)
+@with_settings()
+@namespace_option
+@click.option("--from", "begin", required=True, metavar="MOMENT", help="the earlier moment, as for --at of `get`")
+@click.option("--to", "end", metavar="MOMENT", help="the later moment [default: now]")
+@click.option(
+    "--show",
+    type=click.Choice(_SHOWN),
+    default=_SHOWN[0],
+    show_default=True,
+    help="the differences between the objects, the log's events in between, or both",
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="compare pods across all namespaces")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
+    shell_complete=types_then_pods,
+)
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    begin: str,
+    end: str | None,
+    show: str,
+    all_namespaces: bool,
+    output: str | None,
+    words: Sequence[str],
+) -> None:
+    """Show what changed between two moments. Types: pods, devices, images, nodes; by default all of them."""
+    wanted = asked_types(words or (",".join(TYPES),), TYPES)
+    queries = [_query(type_, names, None if all_namespaces else namespace) for type_, names in wanted]
+    with session(settings) as node:
+        first = node.go_to(begin, "--from")
+        before = _objects(node, queries)
+        last = node.go_to(end or str(node.store.last()), "--to")
+        if last.position < first.position:
+            raise Failure(f"--from: found {begin}, expected a moment before --to")
+        changes = _changes(before, _objects(node, queries)) if show != "events" else []
+        entries = [one for one in node.entries(first.position) if _concerns(one, queries)] if show != "objects" else []
+    if output:
+        found = {"from": str(first.position), "to": str(last.position), "objects": [_plain(one) for one in changes]}
+        click.echo(json.dumps({**found, "events": [json.loads(log.as_json(one)) for one in entries]}))
+        return
+    for line in (*_lines(changes), *map(log.as_line, entries)):
+        click.echo(line)
+    if not changes and not entries:
+        click.echo("No differences.", err=True)
+
+
+def _query(type_: str, names: tuple[str, ...], namespace: str | None) -> Query:
+    nothing = event_options.Selection()
+    return Query(type_, names, namespace, "json", False, False, lambda _: True, None, nothing)
+
+
+def _objects(node: Session, queries: Sequence[Query]) -> Mapping[Key, Object]:
+    """Return the objects at the session's moment. Names that do not exist then are not an error."""
+    objects: dict[Key, Object] = {}
+    for query in queries:
+        found, _ = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
+        for name, item in zip(found.names, found.items, strict=True):
+            objects[item.get("metadata", {}).get("namespace", ""), name] = item
+    return objects
+
+
+def _changes(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> list[Change]:
+    return list(_changed(before, after))
+
+
+def _changed(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> Iterator[Change]:
+    for key in sorted({*before, *after}):
+        if key not in before:
+            yield Change(key, "added")
+        elif key not in after:
+            yield Change(key, "removed")
+        elif fields := tuple(one for one in differences(before[key], after[key]) if one.path != _VERSION):
+            yield Change(key, "changed", fields)
+
+
+def _concerns(entry: Entry, queries: Sequence[Query]) -> bool:
+    """Return whether an entry is about one of the pods asked for by name; all are if no pod is."""
+    named = [f"{one.namespace}/{name}" for one in queries for name in one.names if one.type == "pods"]
+    return not named or any(concerns_pod(entry, pod) for pod in named)
+
+
+def _lines(changes: Sequence[Change]) -> Iterator[str]:
+    for (namespace, name), what, fields in changes:
+        yield f"{name}{f' in {namespace}' if namespace not in ('', 'default') else ''}: {what}"
+        yield from (f"  {plain(str(one))}" for one in fields)
+
+
+def _plain(change: Change) -> Object:
+    (namespace, name), what, fields = change
+    return {
+        "namespace": namespace,
+        "name": name,
+        "change": what,
+        "fields": [
+            {"path": one.path}
+            | ({"before": one.before} if one.before is not ABSENT else {})
+            | ({"after": one.after} if one.after is not ABSENT else {})
+            for one in fields
+        ],
+    }
