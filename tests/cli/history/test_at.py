@@ -97,6 +97,7 @@ def test_a_moment_that_the_log_does_not_have_is_one_error_line(
         (("get", "pods,cgroups"), "found --at with cgroups, expected types whose past the log records."),
         (("get", "pods", "-w"), "found --at with --watch, expected one of them."),
         (("events", "-w"), "found --at with --watch, expected one of them."),
+        (("get", "pods", "--from", "-1m"), "found --from, expected it with --watch and pods."),
         (("logs", "web", "-f"), "found --at with --follow, expected one of them."),
     ],
 )

@@ -117,3 +117,15 @@ def test_a_watch_of_named_pods_ignores_others(owner: LogOwner) -> None:
     refused = owner.run("get", "pods", "none", "-w")
     assert (refused.status, refused.output) == (1, "")
     assert refused.errors == 'Error from server (NotFound): pods "none" not found\n'
+
+
+def test_a_watch_from_a_past_moment_replays_the_changes_and_goes_on(owner: LogOwner) -> None:
+    owner.accept("early")
+    first = owner.accept("a")
+    upto = owner.fill()
+    owner.accept("b")
+    owner.archive_and_trim(upto)
+    with watching(owner, "-w", "-o", "name", "--from", f"#{first.n}") as lines:
+        assert [next(lines), next(lines), next(lines)] == ["pod/a\n", "pod/early\n", "pod/b\n"]
+        owner.accept("c")
+        assert next(lines) == "pod/c\n"

@@ -68,6 +68,7 @@ content of the kernel's file; `?` if this machine has no such cgroup."""
     "--sort-by", "order", callback=sorting.order, metavar="JSONPATH", help="sort by this field, such as .metadata.name"
 )
 @at_option
+@click.option("--from", "begin", metavar="MOMENT", help="with -w: begin at this moment, as for --at (pods)")
 @click.option("--show-labels", is_flag=True, help="show labels as the last column")
 @click.option("--no-headers", is_flag=True, help="do not print headers")
 def command(
@@ -88,6 +89,7 @@ def command(
     age: int,
     whole: bool,
     at: str | None,
+    begin: str | None,
 ) -> None:
     """List pods, containers, events and other objects."""
     selected = selector is not None or field_selector is not None
@@ -106,10 +108,14 @@ def command(
         for type_, names in asked_types(words, TYPES)
     ]
     _check(queries, watching=watching, selected=selected, at=at is not None)
+    if begin is not None and not (watching and queries[0].type == "pods"):
+        raise click.UsageError("found --from, expected it with --watch and pods.")
     from chronolet.cli.session import session  # noqa: PLC0415 - `--help` needs none
 
     with session(settings, at=at) as node:
         if watching:
+            if begin is not None:
+                node.go_to(begin, "--from")
             _watch(node, queries[0])
         results = [_find(node, one) for one in queries]
         position = str(node.last())

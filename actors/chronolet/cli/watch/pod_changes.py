@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 
 from chronolet.cli.get.api_form import api_pod
 from chronolet.cli.session import Session
+from chronolet.history.entries import entries
 from chronolet.history.state import Moment
+from chronolet.history.when import Located
 from chronolet.kernel.folding import folded
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Entry, Event
+from chronolet_schemas.times import time_of
 
 Object = dict[str, Any]
 
@@ -45,15 +48,29 @@ class Pods:
         self._states = dict(moment.states["pod"])
         self.now = {key: pod for key in sorted(self._states) if (pod := self._shown(key))}
 
+    def past_changes(self) -> Iterator[Change]:
+        """Yield the changes since the session's moment that the log already has. With each, the session's moment is
+        that of the change; afterwards, it is the present. Yield nothing if the session's moment is the present.
+        """
+        if self._node.at is None:
+            return
+        for entry in entries(self._node.store, self._node.archive, self.position):
+            self._node.at = Located(entry.position, time_of(entry))
+            yield from self._read(entry)
+        self._node.at = None
+
     def changes(self, seconds: float | None = None) -> Iterator[Change]:
         """Yield every change from now on, for `seconds`, or endlessly if that is None."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while (milliseconds := _left(deadline)) > 0:
             for entry in self._node.store.wait(self.position, {}, _PAGE, milliseconds).log:
-                self.position = entry.position
-                kind, _, key = entry.entity.partition("/")
-                if kind == "pod":
-                    yield from self._changed(key, entry)
+                yield from self._read(entry)
+
+    def _read(self, entry: Entry) -> Iterator[Change]:
+        self.position = entry.position
+        kind, _, key = entry.entity.partition("/")
+        if kind == "pod":
+            yield from self._changed(key, entry)
 
     def _changed(self, key: str, entry: Entry) -> Iterator[Change]:
         before = self.now.get(key)

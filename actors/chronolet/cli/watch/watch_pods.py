@@ -6,6 +6,7 @@ Input: a pod filter and an output format. Output: text. A deleted pod is printed
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,9 +23,9 @@ Show = Callable[[Sequence[Object]], None]
 
 
 def follow(now: Pods, matches: Callable[[Object], bool], show: Show) -> None:
-    """Print the current pods, then each change, endlessly."""
+    """Print the pods of the session's moment, then each change since then, endlessly."""
     show([pod for pod in now.now.values() if matches(pod)])
-    for change in now.changes():
+    for change in itertools.chain(now.past_changes(), now.changes()):
         pod = change.after or change.before
         if pod is not None and matches(pod):
             show([pod])
