@@ -1,6 +1,6 @@
 """Prints a node's whole log as JSON lines, with msgpack and redis alone: the archive files, then the stream.
 
-    python read_log.py NODE redis://HOST ARCHIVE     # or unix:///var/lib/chronolet/redis.sock
+    python read_log.py NODE redis://HOST ARCHIVE     # or unix:///var/lib/chronolet/redis/redis.sock
 
 docs/log-format.md specifies the format.
 """
@@ -35,15 +35,16 @@ def archived(folder: Path):
 
 def streamed(server: redis.Redis, key: str):
     for entry_id, fields in server.xrange(key):
-        yield [entry_id.decode(), *(fields[name.encode()].decode() for name in FIELDS[:-1]), fields[b"data"]]
+        *texts, data = (fields.get(name.encode(), b"") for name in FIELDS)
+        yield [entry_id.decode(), *map(bytes.decode, texts), data]
 
 
 node, url, archive = sys.argv[1:]
 server, last = redis.Redis.from_url(url), (0, 0)
 run = server.hget(f"chronolet:{{{node}}}:meta", "run").decode()
-for source in (archived(Path(archive, run)), streamed(server, f"chronolet:{{{node}}}:log")):
-    for at, *texts, data in source:
-        if position(at) > last:  # files may overlap, and the stream may still have what is archived
-            last = position(at)
-            fields = dict(zip(FIELDS, [*texts, msgpack.unpackb(data, strict_map_key=False)], strict=True))
-            print(json.dumps({"position": at, **fields}, default=bytes.hex))
+stream = list(streamed(server, f"chronolet:{{{node}}}:log"))  # first: what is trimmed meanwhile, the files have
+for at, kind, *texts, data in (*archived(Path(archive, run)), *stream):
+    if position(at) > last and kind:  # files may overlap; an entry without a type is another program's
+        last = position(at)
+        fields = dict(zip(FIELDS, [kind, *texts, msgpack.unpackb(data, strict_map_key=False)], strict=True))
+        print(json.dumps({"position": at, **fields}, default=bytes.hex))

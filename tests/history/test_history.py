@@ -71,12 +71,23 @@ class Node:
             )
 
     def trim(self, upto: Position) -> None:
-        """Archive the entries up to this position, then trim them, as the keeper does."""
+        """Archive the entries up to this position, then trim them, as the keeper does: the server notes the time of the
+        first entry that remains.
+        """
         with self.server.changed:
             gone = [entry for entry in self.server.log if entry.position <= upto]
             self.archive.listed += gone
             self.server.log = [entry for entry in self.server.log if entry.position > upto]
             self.server.archived = self.server.trimmed = upto
+            if self.server.log and self.server.log[0].type:
+                first = self.server.log[0].position
+                self.server.trimmed = Position(first.milliseconds, first.n - 1)
+
+    def foreign(self) -> None:
+        """Add an entry of another program, as `redis-cli XADD` does."""
+        with self.server.changed:
+            self.server.log.append(Entry(Position(self.now, 0), "", "", "", "", "", b""))
+            self.server.last = Position(self.now, 0)
 
     def snapshot(self, shard: Shard, at: Position, format_: int = 1, **texts: tuple[str, ...]) -> None:
         images = {key.replace("_", "/"): EntityImage(state=Messages(texts=held)) for key, held in texts.items()}

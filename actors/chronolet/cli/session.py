@@ -40,6 +40,8 @@ class Session:
         self.archive = archive
         self.at: Located | None = None
         """The moment of the past that the command is about; None: the present."""
+        self._past: Moment | None = None
+        """The states that `preload` has read."""
         self.unreadable: set[Position] = set()
         """Undecodable entries that had no effect on the command's output. Reported once, when the command ends."""
 
@@ -58,16 +60,27 @@ class Session:
         from chronolet.history import when  # noqa: PLC0415 - only --at needs it
 
         now = self.services.now()
+        self._past = None
         try:
             self.at = when.located(self.store, self.archive, when.parsed(text, now), now)
         except when.MomentError as error:
             raise Failure(f"{flag}: {error}") from error
         return self.at
 
+    def go_to_now(self) -> Located:
+        """Make the present the session's moment, as it is when this is called."""
+        from chronolet.history.when import Located  # noqa: PLC0415 - see `go_to`
+
+        self._past = None
+        self.at = Located(self.store.last(), self.services.now())
+        return self.at
+
     def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
         """Return the states of these kinds at the session's moment. `pods`: read only these, by namespace/name; if it
         is empty, read all pods.
         """
+        if self._past is not None and self._past.states.keys() >= set(kinds):
+            return self._past
         from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
 
         with progress("reading the node's log"):
@@ -76,6 +89,14 @@ class Session:
             moment = state_at(self.store, self.archive, self.services.kinds(kinds), position, keys=keys)
         self.unreadable.update(moment.unreadable)
         return moment
+
+    def preload(self, *kinds: str) -> None:
+        """Read the states of these kinds at the session's moment of the past, for several calls of `state`: each of
+        them would fold the history again.
+        """
+        self._past = None
+        if kinds:
+            self._past = self.state(*kinds)
 
     def shards(self, *kinds: str) -> tuple[Shard, ...]:
         """Return all shards of these kinds, in their order. A kind that the log does not have has its usual count."""

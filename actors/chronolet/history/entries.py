@@ -7,7 +7,7 @@ Input: a store, and a reader of archive files. Output: entries in order of posit
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +15,8 @@ from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
 PAGE = 2_000
+FIRST_N = 1
+"""The number of a log's first entry."""
 LARGEST_N = 2**53
 """A number that is greater than that of any entry."""
 
@@ -54,11 +56,9 @@ def entries(
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
             last = yield from _archived(archive, at, goal)
-            reaches = (
-                _reaches(store, archive, last, trimmed) if goal == trimmed else _follows(archive, last, goal, trimmed)
-            )
-            if not reaches:
-                raise _missing(last, goal)
+            found = _reaches if goal == trimmed else _follows
+            if not found(store, archive, last, goal):
+                raise _missing(last.position, goal)
             at = goal
         if upto is not None and at >= upto:
             return
@@ -84,42 +84,54 @@ def concerns_pod(entry: Entry, pod: str) -> bool:
     return isinstance(data, dict) and pod in (data.get("pod"), f"{data.get('namespace')}/{data.get('name')}")
 
 
-def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, Position]:
-    """Yield the archived entries and return the position of the last one.
+class _Last(NamedTuple):
+    """The last archived entry that was read. `numbered`: whether the next one must have the next number; not so after a
+    time, or an entry of another program, whose number is arbitrary.
+    """
+
+    position: Position
+    numbered: bool
+
+
+def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, _Last]:
+    """Yield the archived entries and return the last one.
 
     Raises HistoryMissing for a gap in `n`.
     """
-    at, sure = after, after.n != LARGEST_N
+    last = _Last(after, after.n != LARGEST_N)
     for entry in archive.entries(after, upto):
-        if entry.type and sure and entry.position.n != at.n + 1:
-            raise _missing(at, entry.position)
+        if entry.type and last.numbered and entry.position.n != last.position.n + 1:
+            raise _missing(last.position, entry.position)
         # A foreign entry, written by another program, has an arbitrary number and no type.
-        at, sure = entry.position, bool(entry.type)
+        last = _Last(entry.position, bool(entry.type))
         yield entry
-    return at
+    return last
 
 
-def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Position) -> bool:
+def _reaches(store: Store, archive: ArchiveReader, last: _Last, trimmed: Position) -> bool:
     """Return whether the archived part, which ended with `last`, reaches the trim position.
 
     `trimmed` has the number of the last trimmed entry, but possibly a later time.
     """
-    if last.n == trimmed.n:
+    if last.position.n == trimmed.n:
         return True
-    if last.n == LARGEST_N:  # no archived entry follows the requested time: check that there is an archive
+    if last.position.n != LARGEST_N and not last.numbered:
+        return True  # a foreign entry: nothing tells whether others followed
+    if last.position.n == LARGEST_N:  # no archived entry follows the requested time: check that there is an archive
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
     return bool(following) and not following[0].type  # a foreign entry, whose number is arbitrary
 
 
-def _follows(archive: ArchiveReader, last: Position, upto: Position, trimmed: Position) -> bool:
+def _follows(store: Store, archive: ArchiveReader, last: _Last, upto: Position) -> bool:
     """Return whether the archived part up to `upto`, which ended with `last`, is followed by the next entry: otherwise,
     its end is missing.
     """
-    following = next(archive.entries(Position(upto.milliseconds, upto.n), trimmed), None)
+    trimmed = store.archived()[1]
+    following = next(archive.entries(upto, trimmed), None)
     if following is None:
-        return False
-    return last.n == LARGEST_N or not following.type or following.position.n == last.n + 1
+        return _reaches(store, archive, last, trimmed)
+    return not (last.numbered and following.type) or following.position.n == last.position.n + 1
 
 
 def _missing(after: Position, upto: Position) -> HistoryMissing:

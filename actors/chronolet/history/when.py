@@ -5,19 +5,19 @@ to that moment, and its time. Next: `cli.session`, whose states, entries and pre
 
 Entries are ordered by position, and a time means the last entry that was recorded at or before it. If the log's
 positions were ahead of its clock (docs/adr/0042), entries that were recorded earlier may follow entries with a later
-time: the last of them counts.
+time: the last of them counts, unless thousands of entries were written while the clock was ahead.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
-from chronolet.history.entries import LARGEST_N, ArchiveReader, entries, position_before_last
+from chronolet.history.entries import FIRST_N, LARGEST_N, ArchiveReader, entries, position_before_last
 from chronolet.kernel.storage.store import Store
-from chronolet_schemas.envelope import Entry, Position
+from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.times import time_of
 
 FORMS = (
@@ -25,14 +25,14 @@ FORMS = (
     "(local if it names no zone), seconds since the epoch such as @1795812003, or an entry of the log such as #1234"
 )
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGO = re.compile(r"-(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d))+")
+_AGO = re.compile(r"-(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|s|m|h|d))+")
 _PART = re.compile(r"([0-9.]+)(ms|s|m|h|d)")
 _EPOCH = re.compile(r"@([0-9]{1,11})(\.[0-9]{1,3})?")
 _NUMBER = re.compile(r"#([0-9]{1,16})")
 _POSITION = re.compile(r"([0-9]{1,16})-([0-9]{1,16})")
-_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?")
-_HOUR_DIGITS = 2
-_FOLLOWING = 500
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}.*)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ].+)?")
+_FOLLOWING = 5_000
 """The number of entries after a moment that are searched for entries that were recorded earlier."""
 
 
@@ -76,16 +76,13 @@ def parsed(text: str, now: int, zone: tzinfo | None = None) -> When:
     if found := _POSITION.fullmatch(word):
         return Position(int(found[1]), int(found[2]))
     try:
-        return Time(_time_of_day(word, now, zone) if _CLOCK.fullmatch(word) else _milliseconds(_instant(word), zone))
+        if found := _CLOCK.fullmatch(word.upper()):
+            return Time(_time_of_day(time.fromisoformat(f"{found[1]:0>2}:{found[2]}"), now, zone))
+        if _DATE.fullmatch(word):
+            return Time(_milliseconds(datetime.fromisoformat(word.upper()), zone))
     except (ValueError, OverflowError):
-        raise MomentError(f"found {text!r}, expected {FORMS}") from None
-
-
-def _instant(word: str) -> datetime:
-    """Parse ISO 8601; a date alone is its beginning. Raises ValueError."""
-    if word.isdigit():
-        raise ValueError(word)  # an ISO date without hyphens looks like a number of seconds
-    return datetime.fromisoformat(word)
+        pass
+    raise MomentError(f"found {text!r}, expected {FORMS}")
 
 
 def _milliseconds(moment: datetime, zone: tzinfo | None) -> int:
@@ -93,16 +90,12 @@ def _milliseconds(moment: datetime, zone: tzinfo | None) -> int:
     return round(aware.timestamp() * 1000)
 
 
-def _time_of_day(word: str, now: int, zone: tzinfo | None) -> int:
-    hour, _, rest = word.partition(":")
-    clock = time.fromisoformat(f"{hour.zfill(_HOUR_DIGITS)}:{rest}")
-    today = datetime.fromtimestamp(now / 1000, zone).date()
-    at = _at(today, clock, zone)
-    return at if at <= now else _at(today - timedelta(days=1), clock, zone)
-
-
-def _at(day: date, clock: time, zone: tzinfo | None) -> int:
-    return _milliseconds(datetime.combine(day, clock), zone)
+def _time_of_day(clock: time, now: int, zone: tzinfo | None) -> int:
+    """Return the latest such time that is not in the future. When clocks are set back, there are two in a day."""
+    today = datetime.fromtimestamp(now / 1000, clock.tzinfo or zone).date()
+    days = (today, today - timedelta(days=1))
+    times = (datetime.combine(day, clock.replace(fold=fold)) for day in days for fold in (0, 1))
+    return max(at for at in (_milliseconds(one, zone) for one in times) if at <= now)
 
 
 # -- positions in the log ----------------------------------------------------------------------------------------------
@@ -122,56 +115,53 @@ def located(store: Store, archive: ArchiveReader, when: When, now: int) -> Locat
 def _at_time(store: Store, archive: ArchiveReader, milliseconds: int, now: int) -> Located:
     if milliseconds > now:
         raise MomentError(f"{_shown(milliseconds)} is in the future: it is {_shown(now)}")
-    first = _first(store, archive)
-    if time_of(first) > milliseconds:
-        raise _too_early(first, _shown(milliseconds))
-    following = entries(store, archive, Position(milliseconds, LARGEST_N))
+    last = store.last()
+    bound = Position(max(milliseconds, 0), LARGEST_N)
+    following = entries(store, archive, bound)
     page = list(itertools.islice(following, _FOLLOWING))
-    position = _before(store, archive, page[0], milliseconds) if page else store.last()
-    while late := [entry for entry in page if time_of(entry) <= milliseconds]:  # only after a clock that was ahead
-        position, page = late[-1].position, list(itertools.islice(following, _FOLLOWING))
-    return Located(position, milliseconds)
-
-
-def _before(store: Store, archive: ArchiveReader, following: Entry, milliseconds: int) -> Position:
-    """Return the position of the entry before `following`, which is the first after a time. A foreign entry, written by
-    another program, has no number; then the time stands for its position.
-    """
-    entry = _numbered(store, archive, following.position.n - 1) if following.type else None
-    return Position(milliseconds, LARGEST_N) if entry is None else entry.position
-
-
-def _numbered(store: Store, archive: ArchiveReader, number: int) -> Entry | None:
-    """Return the entry with this number, which is not above that of the last one; None if it is not available."""
-    entry = archive.numbered(number) if number <= store.archived()[1].n else None
-    if entry is None:
-        before = position_before_last(store, store.last().n - number + 1)
-        entry = next(iter(store.read_log(before, 1)), None)
-    return entry if entry is not None and entry.position.n == number else None
+    late = [entry.position for entry in page if time_of(entry) <= milliseconds]  # only after a clock that was ahead
+    if late:
+        return Located(late[-1], milliseconds)
+    if not page:
+        return Located(last, milliseconds)
+    if page[0].position.n == FIRST_N:
+        raise _too_early(page[0], _shown(milliseconds))
+    entry = _numbered(store, archive, page[0].position.n - 1) if page[0].type else None
+    # Next to a foreign entry, which another program has written, there is no such number: the time is the bound.
+    return Located(bound if entry is None else entry.position, milliseconds)
 
 
 def _at_number(store: Store, archive: ArchiveReader, number: int) -> Located:
+    entry = _numbered(store, archive, number)
+    if entry is not None:
+        return Located(entry.position, time_of(entry))
     last = store.last()
     if number > last.n:
         raise MomentError(f"the log has no entry #{number} yet: its last one is #{last.n}")
-    entry = _numbered(store, archive, number)
-    if entry is None:
-        raise MomentError(f"entry #{number} is not available: {_begins(_first(store, archive))}")
-    return Located(entry.position, time_of(entry))
+    raise MomentError(f"the log has no entry #{number}, or it is not available: {_begins(_first(store, archive))}")
 
 
 def _at_position(store: Store, archive: ArchiveReader, position: Position) -> Located:
     if position > (last := store.last()):
         raise MomentError(f"the log has no position {position} yet: its last one is {last}")
-    if position < (first := _first(store, archive)).position:
-        raise _too_early(first, f"position {position}")
-    entry = _entry_at(store, archive, position)
-    return Located(position, position.milliseconds if entry is None else time_of(entry))
+    entry = _numbered(store, archive, position.n)
+    if entry is None or entry.position != position:
+        raise MomentError(f"the log has no entry at position {position}; `chronolet log -o json` prints positions")
+    return Located(position, time_of(entry))
 
 
-def _entry_at(store: Store, archive: ArchiveReader, position: Position) -> Entry | None:
-    before = Position(position.milliseconds, position.n - 1)
-    return next(entries(store, archive, before, position), None)
+def _numbered(store: Store, archive: ArchiveReader, number: int) -> Entry | None:
+    """Return the entry with this number; None if there is none, or it is not available. Entries of other programs have
+    no numbers: if one is the last, the numbers in the stream cannot be found by bisection.
+    """
+    entry = archive.numbered(number) if number <= store.archived()[1].n else None
+    if entry is not None:
+        return entry
+    before = position_before_last(store, store.last().n - number + 1)
+    entry = next(iter(store.read_log(before, 1)), None)
+    if entry is not None and entry.type and entry.position.n == number:
+        return entry
+    return next((one for one in store.scan(START) if one.type and one.position.n == number), None)
 
 
 def _first(store: Store, archive: ArchiveReader) -> Entry:
@@ -187,7 +177,7 @@ def _too_early(first: Entry, what: str) -> MomentError:
 
 
 def _begins(first: Entry) -> str:
-    return f"it begins at {_shown(time_of(first))} with entry #{first.position.n}"
+    return f"the history begins at {_shown(time_of(first))} with entry #{first.position.n}"
 
 
 def _shown(milliseconds: int) -> str:

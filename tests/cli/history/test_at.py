@@ -77,7 +77,7 @@ def test_the_past_is_shown_as_it_was_shown_then() -> None:
     [
         ("soon", "error: --at: found 'soon', expected a duration before now such as -15m"),
         ("2031-01-01", "error: --at: 2031-01-01T00:00:00Z is in the future: it is 2027-01-15T08:03:20Z"),
-        ("-1h", "error: --at: 2027-01-15T07:03:20Z is before the beginning of the history: it begins at"),
+        ("-1h", "error: --at: 2027-01-15T07:03:20Z is before the beginning of the history: the history begins at"),
     ],
 )
 def test_a_moment_that_the_log_does_not_have_is_one_error_line(
@@ -98,7 +98,9 @@ def test_a_moment_that_the_log_does_not_have_is_one_error_line(
         (("get", "pods", "-w"), "found --at with --watch, expected one of them."),
         (("events", "-w"), "found --at with --watch, expected one of them."),
         (("get", "pods", "--from", "-1m"), "found --from, expected it with --watch and pods."),
-        (("logs", "web", "-f"), "found --at with --follow, expected one of them."),
+        (("logs", "web", "-f"), "found --at with --follow, expected one of them: --at prints no output."),
+        (("logs", "web", "--tail", "3"), "found --at with --tail, expected one of them: --at prints no output."),
+        (("logs", "web", "--since", "bogus"), "found --at with --since, expected one of them"),
     ],
 )
 def test_what_has_no_recorded_past_is_a_usage_error(node: WrittenNode, words: Sequence[str], error: str) -> None:

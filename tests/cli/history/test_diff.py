@@ -68,6 +68,7 @@ def test_without_a_change_there_is_a_note(node: WrittenNode) -> None:
         (("--from", at(60), "--to", at(30)), 1, f"error: --from: found {at(60)}, expected a moment before --to"),
         (("--from", "soon"), 1, "error: --from: found 'soon', expected a duration before now"),
         (("--from", "-1s", "--to", "2031-01-01T00:00:00Z"), 1, "error: --to: 2031-01-01T00:00:00Z is in the future"),
+        (("--from", "-1s", "pod/typo"), 1, 'Error from server (NotFound): pods "typo" not found'),
         ((), 2, "Missing option '--from'"),
         (("--from", "-1s", "actors"), 2, "found 'actors', expected pods or devices or images or nodes"),
     ],

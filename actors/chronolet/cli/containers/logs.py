@@ -134,8 +134,10 @@ def command(
     wanted = _wanted(container, second, all_containers=all_containers)
     if (name is None) == (selector is None):
         raise click.UsageError("specify either a pod or a selector.")
-    if at is not None and flags["follow"]:
-        raise click.UsageError("found --at with --follow, expected one of them.")
+    others = {"--follow": flags["follow"], "--since": since, "--since-time": since_time, "--tail": tail is not None}
+    others |= {"--timestamps": flags["timestamps"], "--limit-bytes": flags["limit_bytes"], "--prefix": flags["prefix"]}
+    if at is not None and (found_flag := next((name for name, value in others.items() if value), "")):
+        raise click.UsageError(f"found --at with {found_flag}, expected one of them: --at prints no output.")
     with session(settings, at=at) as node:
         moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"] if name else ())
         found = _pods(node, moment, namespace, name, selector)

@@ -134,8 +134,9 @@ def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section
     states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
     if not states:  # no need to read the stream of results
         return {}
-    now = node.now()
-    results = (one for one in node.services.results(node.settings) if int(one.at) <= now)
+    now, results = node.now(), node.services.results(node.settings)
+    if node.at is not None:
+        results = (one for one in results if int(one.at) <= now)
     return probe_section.described(states, results, now)
 
 

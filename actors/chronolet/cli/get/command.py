@@ -15,7 +15,7 @@ import click
 from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.get import selecting, sorting
-from chronolet.cli.get.query import Found, Query
+from chronolet.cli.get.query import KINDS, Found, Query
 from chronolet.cli.history import event_options
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, at_option, namespace_option, with_settings
@@ -32,8 +32,6 @@ that a query selects.
 """
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """The types that have no namespace."""
-_LIVE = ("actors", "cgroups")
-"""The types of which the log records only a part: leases, lags and the kernel's values are read from the present."""
 _TYPES = """\b
 Types: pods, containers, devices, images, actors, events, cgroups, nodes.
 Separate several with commas, such as pods,events."""
@@ -117,6 +115,8 @@ def command(
             if begin is not None:
                 node.go_to(begin, "--from")
             _watch(node, queries[0])
+        if at is not None and len(queries) > 1:
+            node.preload(*{kind: None for one in queries for kind in KINDS[one.type]})
         results = [_find(node, one) for one in queries]
         position = str(node.last())
     found = [each for each, _ in results]
@@ -133,7 +133,7 @@ def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
 def _check(queries: Sequence[Query], *, watching: bool, selected: bool, at: bool) -> None:
     for one in queries:
         _check_one(one, watching=watching, selected=selected)
-        if at and one.type in _LIVE:
+        if at and one.type not in KINDS:  # leases, lags and the kernel's values are of the present
             raise click.UsageError(f"found --at with {one.type}, expected types whose past the log records.")
     if at and watching:
         raise click.UsageError("found --at with --watch, expected one of them.")

@@ -12,6 +12,16 @@ from typing import Any, NamedTuple
 from chronolet.cli.get import selecting, sorting
 from chronolet.cli.history import event_options
 
+KINDS = {
+    "pods": ("pod", "devices"),
+    "containers": ("pod", "devices"),
+    "devices": ("devices",),
+    "images": ("image_gc",),
+    "nodes": ("qos", "pleg", "devices"),
+    "events": (),
+}
+"""The kinds of actors whose states tell the objects of a type, for types whose past the log records."""
+
 
 class Query(NamedTuple):
     """A request for the objects of one type, and their format."""

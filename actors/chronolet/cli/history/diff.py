@@ -15,7 +15,7 @@ import click
 
 from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure
-from chronolet.cli.get.query import Query
+from chronolet.cli.get.query import KINDS, Query
 from chronolet.cli.history import event_options, log
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -54,7 +54,8 @@ class Change(NamedTuple):
     type=click.Choice(_SHOWN),
     default=_SHOWN[0],
     show_default=True,
-    help="the differences between the objects, the log's events in between, or both",
+    help="the differences between the objects, the log's events in between (if only pods are named: those about them), "
+    "or both",
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="compare pods across all namespaces")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object")
@@ -80,11 +81,14 @@ def command(
     queries = [_query(type_, names, None if all_namespaces else namespace) for type_, names in wanted]
     with session(settings) as node:
         first = node.go_to(begin, "--from")
-        before = _objects(node, queries)
-        last = node.go_to(end or str(node.store.last()), "--to")
+        before, unknown = _objects(node, queries)
+        last = node.go_to_now() if end is None else node.go_to(end, "--to")
         if last.position < first.position:
             raise Failure(f"--from: found {begin}, expected a moment before --to")
-        changes = _changes(before, _objects(node, queries)) if show != "events" else []
+        after, unknown_later = _objects(node, queries)
+        if missing := [line for line in unknown if line in unknown_later]:
+            raise Failure(*missing)
+        changes = list(_changes(before, after)) if show != "events" else []
         entries = [one for one in node.entries(first.position) if _concerns(one, queries)] if show != "objects" else []
     if output:
         found = {"from": str(first.position), "to": str(last.position), "objects": [_plain(one) for one in changes]}
@@ -101,21 +105,20 @@ def _query(type_: str, names: tuple[str, ...], namespace: str | None) -> Query:
     return Query(type_, names, namespace, "json", False, False, lambda _: True, None, nothing)
 
 
-def _objects(node: Session, queries: Sequence[Query]) -> Mapping[Key, Object]:
-    """Return the objects at the session's moment. Names that do not exist then are not an error."""
+def _objects(node: Session, queries: Sequence[Query]) -> tuple[Mapping[Key, Object], Sequence[str]]:
+    """Return the objects at the session's moment, and an error line for each name that does not exist then."""
+    node.preload(*{kind: None for one in queries for kind in KINDS[one.type]})
     objects: dict[Key, Object] = {}
+    missing: list[str] = []
     for query in queries:
-        found, _ = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
+        found, lines = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
+        missing += lines
         for name, item in zip(found.names, found.items, strict=True):
             objects[item.get("metadata", {}).get("namespace", ""), name] = item
-    return objects
+    return objects, missing
 
 
-def _changes(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> list[Change]:
-    return list(_changed(before, after))
-
-
-def _changed(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> Iterator[Change]:
+def _changes(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> Iterator[Change]:
     for key in sorted({*before, *after}):
         if key not in before:
             yield Change(key, "added")
@@ -126,9 +129,10 @@ def _changed(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> Itera
 
 
 def _concerns(entry: Entry, queries: Sequence[Query]) -> bool:
-    """Return whether an entry is about one of the pods asked for by name; all are if no pod is."""
-    named = [f"{one.namespace}/{name}" for one in queries for name in one.names if one.type == "pods"]
-    return not named or any(concerns_pod(entry, pod) for pod in named)
+    """Return whether an entry is about one of the named pods; all are unless only pods are asked for, by name."""
+    if not all(one.type == "pods" and one.names for one in queries):
+        return True
+    return any(concerns_pod(entry, f"{one.namespace}/{name}") for one in queries for name in one.names)
 
 
 def _lines(changes: Sequence[Change]) -> Iterator[str]:
