@@ -132,8 +132,8 @@ def test_an_entry_includes_itself(node: Node, trimmed: int) -> None:
         (Number(11), "the log has no entry #11 yet: its last one is #10"),
         (Number(0), "the log has no entry #0, or it is not available: the history begins at 1970-01-01T00:16:40Z"),
         (Position(1_009_000, 11), "the log has no position 1009000-11 yet: its last one is 1009000-10"),
-        (Position(999_999, 1), "the log has no entry at position 999999-1; "),
-        (Position(1_003_000, 3), "the log has no entry at position 1003000-3; "),
+        (Position(999_999, 1), "the log has no entry at position 999999-1: the history begins at"),
+        (Position(1_003_000, 3), "the log has no entry at position 1003000-3: the history begins at"),
     ],
 )
 def test_a_moment_that_the_log_does_not_have_is_an_error(node: Node, when: When, error: str) -> None:

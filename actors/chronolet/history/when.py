@@ -146,7 +146,10 @@ def _at_position(store: Store, archive: ArchiveReader, position: Position) -> Lo
         raise MomentError(f"the log has no position {position} yet: its last one is {last}")
     entry = _numbered(store, archive, position.n)
     if entry is None or entry.position != position:
-        raise MomentError(f"the log has no entry at position {position}; `chronolet log -o json` prints positions")
+        begins = _begins(_first(store, archive))  # raises HistoryMissing if it is the archive that is missing
+        raise MomentError(
+            f"the log has no entry at position {position}: {begins}; `chronolet log -o json` prints positions"
+        )
     return Located(position, time_of(entry))
 
 
