@@ -112,10 +112,12 @@ class AgentProcess:
         """Return the log of a process that `start_other` started."""
         return (self.root / f"{name}.log").read_text()
 
-    def reopen_journal(self, url: str = "") -> None:
-        """Reopen the journal at the beginning of a new log, or of the log on another server if `url` is given."""
+    def reopen_journal(self, url: str = "", *, archived: bool = False) -> None:
+        """Reopen the journal at the beginning of a new log, or of the log on another server if `url` is given.
+        `archived`: the log may be so long that a part of it is in the archive.
+        """
         self.journal.close()
-        self.journal = Journal(url or self.url, self.name)
+        self.journal = Journal(url or self.url, self.name, self.root if archived else None)
 
     def job(self, **more: Any) -> AgentJob:
         """Return the job with which an agent farm starts this node's agent; `more`: further fields, such as `point`."""

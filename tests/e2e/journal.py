@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from chronolet.adapters.archive.places import place
+from chronolet.history.archives import NodeArchive
+from chronolet.history.entries import entries
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet.pleg.decider import DECIDER as PLEG
@@ -38,13 +42,17 @@ class Line(NamedTuple):
 class Journal:
     """The log as read so far, and the states folded from it. Not thread-safe."""
 
-    def __init__(self, url: str, node: str) -> None:
+    def __init__(self, url: str, node: str, root: Path | None = None) -> None:
+        """`root`: the state folder, to begin with the archived part of a log that is longer than what Redis keeps."""
         self.store = RedisStore(url, node)
         self.lines: list[Line] = []
         self.undecodable: list[Entry] = []
         self.pods: dict[str, State] = {}
         self._pleg = PLEG.initial
         self._position = START
+        archive = NodeArchive(place("", root), node, self.store) if root is not None else None
+        for entry in entries(self.store, archive) if archive is not None else ():
+            self._add(entry)
 
     def read(self, milliseconds: int = 0) -> bool:
         """Read new entries; wait up to `milliseconds` if there are none. Return whether the server answered."""

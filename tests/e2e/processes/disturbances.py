@@ -108,7 +108,7 @@ def _step_clock(scene: Scene, _name: str) -> None:
 def _promote(scene: Scene, _name: str) -> None:
     scene.read()
     scene.servers.promote()
-    scene.shared.node.reopen_journal()
+    scene.shared.node.reopen_journal(archived=True)
 
 
 DISTURBANCES: Mapping[str, Callable[[Scene, str], None]] = {
