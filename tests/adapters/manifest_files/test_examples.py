@@ -7,7 +7,7 @@ import pytest
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.rules.expansion import environment, expand_all
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").iterdir())
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
 
 def test_there_are_two_examples() -> None:
