@@ -146,9 +146,10 @@ def test_readyz_reports_loss_and_return_of_redis(here: Place) -> None:
 
 
 def test_a_process_on_standby_is_ready_and_reports_it(here: Place) -> None:
-    first = here.start(port=free_port(), **PATIENT)
+    # Both host one kind with one shard, so there is nothing to share.
+    first = here.start(actors="manifests", port=free_port(), **PATIENT)
     first.wait_ready()
-    second = here.start(port=free_port(), **PATIENT)
+    second = here.start(actors="manifests", port=free_port(), **PATIENT)
     second.wait_for_line("own redis-server")
     second.wait_for_line("no free shard, standing by")
     second.wait_ready()

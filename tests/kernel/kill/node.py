@@ -138,10 +138,13 @@ class Node:
         self.done["server kills with loss"] += lost > 0
         self.done["entries lost"] += lost
 
-    def corrupt(self, key: str) -> None:
-        """Replace a key with a list until a worker has logged an error about it, then restore the key."""
+    def corrupt(self, key: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Replace a key with a list until a worker has logged an error about it and `meanwhile` has returned, then
+        restore the key.
+        """
         client = self.server.client()
         client.eval(_CORRUPT, 2, key, "kept aside")
+        meanwhile()
         self.wait_for_log_line(f"{key} is a list")
         client.eval(_RESTORE, 2, key, "kept aside")
         self.done["corrupted keys"] += 1

@@ -29,6 +29,19 @@ def test_keys_of_the_wrong_type_only_delay_work(redis_server: PrivateRedis) -> N
         assert node.done["corrupted keys"] == len(CORRUPTED)
 
 
+def test_a_process_that_starts_while_a_key_has_the_wrong_type_waits_for_its_repair(redis_server: PrivateRedis) -> None:
+    with attacked(redis_server) as node:
+        node.load()
+
+        def replace() -> None:
+            _replace_all_workers(node)
+            node.wait_for_log_line("waiting for the server")
+
+        node.corrupt(KEYS.meta, replace)
+        node.load()
+        node.verdict(least=40)
+
+
 def test_a_lease_key_of_the_wrong_type_only_delays_work(redis_server: PrivateRedis) -> None:
     with attacked(redis_server) as node:
         node.load()
@@ -42,6 +55,7 @@ def test_stale_and_unreadable_snapshots_have_no_effect(redis_server: PrivateRedi
         node.load(500, 600)
         before = {shard: head.token for shard, head in node.store.heads(ALL_SHARDS).items()}
         _replace_all_workers(node)
+        node.load()
         for shard in ALL_SHARDS:
             _offer_stale_snapshots(node, shard, before[shard])
         node.load()
@@ -72,7 +86,6 @@ def _replace_all_workers(node: Node) -> None:
         node.done["worker kills"] += 1
     for _ in range(3):
         node.start_worker()
-    node.load()
 
 
 def test_a_server_that_ends_on_a_full_disk_has_kept_all_acknowledged_writes() -> None:

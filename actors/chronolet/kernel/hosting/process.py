@@ -135,8 +135,10 @@ class Process:
         """Check the server, join the node under the process's name, acquire the lease and start the supervisor, which
         goes through the remaining phases.
 
-        Retries while the server may recover by itself and `stop_waiting` has not been called; raises
-        StoreUnreachable(healing=False) if the operator must act, and NameTaken if another process has the name.
+        Retries while the server may recover by itself and `stop_waiting` has not been called. Once the server is
+        checked, retries invalid data, too, as a running process does: it delays work until an operator repairs it.
+        Raises StoreBroken if the check finds invalid data, StoreUnreachable(healing=False) if the operator must change
+        a setting, and NameTaken if another process has the name.
         """
         self._retried(self._check)
         self.phase = "joining"
@@ -216,8 +218,8 @@ class Process:
         while not self._over.is_set():
             try:
                 call()
-            except StoreUnreachable as error:
-                if not error.healing:
+            except (StoreUnreachable, StoreBroken) as error:
+                if not (error.healing if isinstance(error, StoreUnreachable) else self.phase != "checking"):
                     raise
                 if str(error) != logged:  # log an error once, however long it lasts
                     logged = str(error)
