@@ -41,6 +41,7 @@ COMMANDS = {
     "exec": Listed("containers.exec", "Run a command in a container."),
     "log": Listed("history.log", "Print the node's event log."),
     "diff": Listed("history.diff", "Show what changed between two moments."),
+    "replay": Listed("replay.command", "Show the state at a moment of the past, or what happened step by step."),
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),

@@ -213,6 +213,7 @@ class Services(NamedTuple):
     spans: Callable[[str, str], Sequence[Span] | None] = recent_spans
     cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock
+    sleep: Callable[[float], None] = time.sleep
     download: Callable[[str, int], bytes] = downloaded
     timing: Timing = Timing()
 

@@ -24,7 +24,7 @@ from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.keys import Shard, shards_of
 
 if TYPE_CHECKING:
-    from chronolet.history.state import Moment
+    from chronolet.history.state import Folding, Moment
     from chronolet.history.when import Located
 
 _PAUSE_SECONDS = 0.1
@@ -81,14 +81,20 @@ class Session:
         """
         if self._past is not None and self._past.states.keys() >= set(kinds):
             return self._past
-        from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
+        moment = self.folding(*kinds, pods=pods).moment()
+        self.unreadable.update(moment.unreadable)
+        return moment
+
+    def folding(self, *kinds: str, pods: Collection[str] = ()) -> Folding:
+        """Return a folding of these kinds at the session's moment, with which the caller reads on. `pods`: see `state`.
+        Only the caller knows which undecodable entries to report.
+        """
+        from chronolet.history.state import folding_at  # noqa: PLC0415 - `log` reads no states
 
         with progress("reading the node's log"):
             keys = {"pod": frozenset(pods)} if pods else None
             position = None if self.at is None else self.at.position
-            moment = state_at(self.store, self.archive, self.services.kinds(kinds), position, keys=keys)
-        self.unreadable.update(moment.unreadable)
-        return moment
+            return folding_at(self.store, self.archive, self.services.kinds(kinds), position, keys=keys)
 
     def preload(self, *kinds: str) -> None:
         """Read the states of these kinds at the session's moment of the past, for several calls of `state`: each of

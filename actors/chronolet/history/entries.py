@@ -50,7 +50,7 @@ def entries(
 
     Raises HistoryMissing if archived entries are needed and not available.
     """
-    at, whole = after, False
+    at, whole = after, upto is not None and after >= upto
     while not whole:
         trimmed = store.archived()[1]
         if trimmed > at:

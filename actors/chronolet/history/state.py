@@ -134,6 +134,18 @@ def state_at(
 
     Raises HistoryMissing if entries that are needed are not available.
     """
+    return folding_at(store, archive, kinds, position, keys=keys).moment()
+
+
+def folding_at(
+    store: Store,
+    archive: ArchiveReader,
+    kinds: Sequence[ReadableKind],
+    position: Position | None = None,
+    *,
+    keys: Keys | None = None,
+) -> Folding:
+    """Like `state_at`, but return the folding, with which the caller reads on."""
     try:
         return _folded(store, archive, kinds, position, keys or {})
     except HistoryMissing:
@@ -143,10 +155,10 @@ def state_at(
 
 def _folded(
     store: Store, archive: ArchiveReader, kinds: Sequence[ReadableKind], position: Position | None, keys: Keys
-) -> Moment:
+) -> Folding:
     folding = Folding(store, kinds, position, keys)
     folding.read(entries(store, archive, folding.at, position))
-    return folding.moment()
+    return folding
 
 
 class Folding:

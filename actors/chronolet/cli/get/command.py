@@ -117,15 +117,16 @@ def command(
             _watch(node, queries[0])
         if at is not None and len(queries) > 1:
             node.preload(*{kind: None for one in queries for kind in KINDS[one.type]})
-        results = [_find(node, one) for one in queries]
+        results = [found_by(node, one) for one in queries]
         position = str(node.last())
     found = [each for each, _ in results]
-    _show(queries, found, position)
+    show(queries, found, position)
     if missing := [line for _, lines in results for line in lines]:
         raise Failure(*missing)
 
 
-def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
+def found_by(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
     return found
 
@@ -185,7 +186,8 @@ def _is_selected(query: Query, metadata: Mapping[str, Any]) -> bool:
     return query.namespace in (None, metadata["namespace"]) and (not query.names or metadata["name"] in query.names)
 
 
-def _show(queries: Sequence[Query], found: Sequence[Found], position: str) -> None:
+def show(queries: Sequence[Query], found: Sequence[Found], position: str) -> None:
+    """Print what was found for each query, in their format. `position`: that of the last entry read."""
     first = queries[0]
     if first.output and first.output not in ("wide", "name"):
         if any(each.items for each in found) or not first.names:

@@ -13,6 +13,7 @@ from chronolet.cli.get import pod_rows
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
+from chronolet.history.state import Moment
 from chronolet.image_gc.planning.ages import last_used
 from chronolet.image_gc.state import Record, State
 
@@ -26,7 +27,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
     """Return the objects that the query selects, and an error line for each name that was not found."""
-    everything = of(node)
+    everything = of(state_of(node.state("image_gc")))
     chosen = [one for one in everything if not query.names or any(is_meant(one, name) for name in query.names)]
     missing = [not_found("images", name) for name in query.names if not any(is_meant(one, name) for one in chosen)]
     chosen = list(query.sorted(chosen))
@@ -39,9 +40,14 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def of(node: Session) -> list[Object]:
+def state_of(moment: Moment) -> State:
+    """Return the state of the image collector at that moment."""
+    state: State = moment.states["image_gc"].get("node", State())
+    return state
+
+
+def of(state: State) -> list[Object]:
     """Return all images, ordered by first detection."""
-    state: State = node.state("image_gc").states["image_gc"]["node"]
     records = sorted(state.records.values(), key=lambda one: (one.first_detected, one.image.id))
     return [_plain(record, state.looked_at) for record in records]
 

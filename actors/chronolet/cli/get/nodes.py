@@ -45,10 +45,10 @@ def of(node: Session) -> Object:
     """Return the node as a v1 Node."""
     moment = node.state("qos", "pleg", "devices")
     store = node.store if node.at is None else None
-    return api_node.api_node(api_node.facts(moment, store, node.now()), node.settings.node, _created_at(node))
+    return api_node.api_node(api_node.facts(moment, store, node.now()), node.settings.node, created_at(node))
 
 
-def _created_at(node: Session) -> int:
+def created_at(node: Session) -> int:
     """Return the time of the log's first entry; 0 if that entry cannot be read."""
     try:
         first = next(iter(node.entries()), None)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -17,31 +16,16 @@ from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.get.query import KINDS, Query
 from chronolet.cli.history import event_options, log
+from chronolet.cli.history.changes import Key, Object, as_plain, changes, lines
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
-from chronolet.cli.printing.differences import ABSENT, Difference, differences
-from chronolet.cli.printing.table import plain
 from chronolet.cli.session import Session, session
 from chronolet.history.entries import concerns_pod
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas.envelope import Entry
 
-Object = dict[str, Any]
-Key = tuple[str, str]
-"""The namespace of an object, empty if it has none, and its name as `get -o name` prints it."""
-
 TYPES = ("pods", "devices", "images", "nodes")
 _SHOWN = ("objects", "events", "both")
-_VERSION = "metadata.resourceVersion"
-"""The position of an object's last event. It differs whenever anything does."""
-
-
-class Change(NamedTuple):
-    """What happened to an object. `fields` is empty if it was added or removed."""
-
-    key: Key
-    what: str
-    fields: tuple[Difference, ...] = ()
 
 
 @click.command(cls=Command)
@@ -88,15 +72,15 @@ def command(
         after, unknown_later = _objects(node, queries)
         if missing := [line for line in unknown if line in unknown_later]:
             raise Failure(*missing)
-        changes = list(_changes(before, after)) if show != "events" else []
+        changed = list(changes(before, after)) if show != "events" else []
         entries = [one for one in node.entries(first.position) if _concerns(one, queries)] if show != "objects" else []
     if output:
-        found = {"from": str(first.position), "to": str(last.position), "objects": [_plain(one) for one in changes]}
+        found = {"from": str(first.position), "to": str(last.position), "objects": [as_plain(one) for one in changed]}
         click.echo(json.dumps({**found, "events": [json.loads(log.as_json(one)) for one in entries]}))
         return
-    for line in (*_lines(changes), *map(log.as_line, entries)):
+    for line in (*lines(changed), *map(log.as_line, entries)):
         click.echo(line)
-    if not changes and not entries:
+    if not changed and not entries:
         click.echo("No differences.", err=True)
 
 
@@ -111,21 +95,11 @@ def _objects(node: Session, queries: Sequence[Query]) -> tuple[Mapping[Key, Obje
     objects: dict[Key, Object] = {}
     missing: list[str] = []
     for query in queries:
-        found, lines = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
-        missing += lines
+        found, errors = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
+        missing += errors
         for name, item in zip(found.names, found.items, strict=True):
             objects[item.get("metadata", {}).get("namespace", ""), name] = item
     return objects, missing
-
-
-def _changes(before: Mapping[Key, Object], after: Mapping[Key, Object]) -> Iterator[Change]:
-    for key in sorted({*before, *after}):
-        if key not in before:
-            yield Change(key, "added")
-        elif key not in after:
-            yield Change(key, "removed")
-        elif fields := tuple(one for one in differences(before[key], after[key]) if one.path != _VERSION):
-            yield Change(key, "changed", fields)
 
 
 def _concerns(entry: Entry, queries: Sequence[Query]) -> bool:
@@ -133,24 +107,3 @@ def _concerns(entry: Entry, queries: Sequence[Query]) -> bool:
     if not all(one.type == "pods" and one.names for one in queries):
         return True
     return any(concerns_pod(entry, f"{one.namespace}/{name}") for one in queries for name in one.names)
-
-
-def _lines(changes: Sequence[Change]) -> Iterator[str]:
-    for (namespace, name), what, fields in changes:
-        yield f"{name}{f' in {namespace}' if namespace not in ('', 'default') else ''}: {what}"
-        yield from (f"  {plain(str(one))}" for one in fields)
-
-
-def _plain(change: Change) -> Object:
-    (namespace, name), what, fields = change
-    return {
-        "namespace": namespace,
-        "name": name,
-        "change": what,
-        "fields": [
-            {"path": one.path}
-            | ({"before": one.before} if one.before is not ABSENT else {})
-            | ({"after": one.after} if one.after is not ABSENT else {})
-            for one in fields
-        ],
-    }

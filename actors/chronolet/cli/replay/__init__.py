@@ -1,0 +1,1 @@
+"""`chronolet replay`: one module per mode."""

@@ -1,0 +1,146 @@
+"""`chronolet replay`: prints the node's state at a moment of the past, or what happened step by step.
+
+Input: moments, what to show. Output: tables, lines or JSON. Next: one module per mode: `state` for `--at`, `stepping`
+for `--step`, this one for all steps in a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from chronolet.cli.completion.candidates import types_then_pods
+from chronolet.cli.errors import Failure
+from chronolet.cli.options import Command, namespace_option, with_settings
+from chronolet.history.when import Located
+from chronolet_schemas.envelope import START
+
+if TYPE_CHECKING:  # `--help` needs none of them
+    from chronolet.cli.replay.frames import Frame
+    from chronolet.cli.replay.steps import Step
+    from chronolet.cli.replay.wanted import Wanted
+    from chronolet.cli.session import Session
+    from chronolet.node.settings.settings import Settings
+
+_BLOCK_MILLISECONDS = 5_000
+"""The longest time that one read waits for new entries; it returns as soon as there is one."""
+
+
+@click.command(cls=Command)
+@with_settings()
+@namespace_option
+@click.option("--at", metavar="MOMENT", help="print the state at this moment: -15m, 03:00, 2026-11-21T03:00:00Z, #1234")
+@click.option("--from", "begin", metavar="MOMENT", help="begin after this moment [default: the beginning of the log]")
+@click.option("--to", "end", metavar="MOMENT", help="end at this moment [default: now]")
+@click.option("-f", "--follow", "following", is_flag=True, help="after the recorded steps, print new ones")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="pause between steps as long as it took then, N times as fast",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TYPE[/NAME]",
+    shell_complete=types_then_pods,
+    help="only what is about pod/NAME, or about pods, devices, images or nodes; may be repeated",
+)
+@click.option("--step", "stepping", is_flag=True, help="go through the steps by keys, in a terminal")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object per step")
+def command(
+    *,
+    settings: Settings,
+    namespace: str,
+    at: str | None,
+    begin: str | None,
+    end: str | None,
+    following: bool,
+    speed: float | None,
+    only: Sequence[str],
+    stepping: bool,
+    output: str | None,
+) -> None:
+    """Show the state at a moment of the past, or what happened step by step."""
+    _check(
+        {"--at": at, "--from": begin, "--to": end, "--follow": following, "--speed": speed, "--step": stepping},
+        output=output,
+    )
+    from chronolet.cli.replay.wanted import wanted  # noqa: PLC0415 - `--help` needs none of them
+    from chronolet.cli.session import session  # noqa: PLC0415
+
+    chosen = wanted(only, namespace)
+    with session(settings, at=at) as node:
+        if at is not None:
+            from chronolet.cli.replay import state  # noqa: PLC0415 - one module per mode
+
+            state.show(node, chosen, namespace, output)
+            return
+        last = node.go_to_now() if end is None else node.go_to(end, "--to")
+        first = Located(START, 0) if begin is None else node.go_to(begin, "--from")
+        if last.position < first.position:
+            raise Failure(f"--from: found {begin}, expected a moment before --to")
+        if stepping:
+            from chronolet.cli.replay.stepping import run  # noqa: PLC0415 - one module per mode
+
+            run(node, chosen, first, last)
+            return
+        _show(node, chosen, first, last, following=following, speed=speed, output=output)
+
+
+def _check(given: dict[str, object], *, output: str | None) -> None:
+    """Refuse options that exclude each other, and `--step` without a terminal."""
+    flags = [name for name, value in given.items() if value not in (None, False)]
+    excluded = {"--at": flags[1:], "--follow": ["--to"], "--step": ["--follow", "--speed"]}
+    for flag, others in excluded.items():
+        if flag in flags and (other := next((one for one in others if one in flags), None)):
+            raise click.UsageError(f"found {flag} with {other}, expected one of them.")
+    if "--step" in flags and output:
+        raise click.UsageError("found --step with --output, expected one of them.")
+    if "--step" in flags and not sys.stdin.isatty():
+        raise Failure("--step: found a standard input that is no terminal, expected one, whose keys choose the steps")
+
+
+def _show(
+    node: Session,
+    chosen: Wanted,
+    first: Located,
+    last: Located,
+    *,
+    following: bool,
+    speed: float | None,
+    output: str | None,
+) -> None:
+    """Print the steps between the two moments, then, if `following`, those after them, endlessly."""
+    from chronolet.cli.replay import frames, printing  # noqa: PLC0415 - `--help` needs none of them
+    from chronolet.cli.replay.steps import Pace, steps  # noqa: PLC0415
+
+    node.at = last
+    recorded = steps(node.entries(first.position))
+    node.at = first
+    found = frames.frames(node, chosen, itertools.chain(recorded, _new(node, last)) if following else recorded)
+    node.at = None
+    pace = Pace(speed) if speed else None
+    write: Callable[[Frame], Iterator[str]] = printing.as_json if output else printing.as_text
+    shown = False
+    for frame in found:
+        if pace is not None and (seconds := pace.seconds_before(frame.step.milliseconds)):
+            node.services.sleep(seconds)
+        for line in write(frame):
+            click.echo(line)
+        shown = True
+    if not shown:
+        click.echo("No steps.", err=True)
+
+
+def _new(node: Session, last: Located) -> Iterator[Step]:
+    """Yield the steps after the recorded ones. A step is committed at once, so it arrives as a whole."""
+    from chronolet.cli.replay.steps import steps  # noqa: PLC0415 - see above
+    from chronolet.cli.sending import batches  # noqa: PLC0415
+
+    for arrived in batches(node.store, last.position, look_milliseconds=_BLOCK_MILLISECONDS):
+        yield from steps(arrived)

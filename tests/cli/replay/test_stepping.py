@@ -1,0 +1,102 @@
+"""The window of `replay --step`: next, back and jump show the same steps as a replay from the beginning."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronolet.cli.replay.frames import Frame
+from chronolet.cli.replay.stepping import Window
+from chronolet.cli.replay.wanted import Wanted
+from chronolet.cli.session import Session
+from chronolet.history.when import Located
+from chronolet.node.settings.common import resolve_common
+from chronolet_schemas import kernel
+from chronolet_schemas.envelope import START, Entry, Position
+from tests.cli.support.busy_node import busy
+from tests.cli.support.written_node import WrittenNode
+
+BEGINNING = Located(START, 0)
+
+
+def window(node: WrittenNode, begin: Located = BEGINNING, kept: int = 1_000) -> Window:
+    session = Session(
+        resolve_common({"hostname_override": "node-1"}, {}, ("hostname_override",)),
+        node.services(),
+        node.open_store(),
+        node.archive,
+    )
+    return Window(session, Wanted(), begin, Located(node.server.last, node.now), kept)
+
+
+def all_frames(one: Window) -> list[Frame]:
+    return list(iter(one.next, None))
+
+
+@pytest.mark.parametrize("kept", [2, 3, 5, 1_000])
+def test_back_shows_the_same_steps_as_next_did(kept: int) -> None:
+    shown = window(busy(), kept=kept)
+    found = all_frames(shown)
+    assert len(found) >= 15
+    assert shown.next() is None
+    assert list(iter(shown.back, None)) == found[-2::-1]
+    assert shown.back() is None
+    assert all_frames(shown) == found[1:], "the first one is still the present one"
+
+
+class Model:
+    """What the window must do, over the list of all steps. `index`: the last step that was passed; `fresh`: right after
+    a jump, no step is the present one.
+    """
+
+    def __init__(self, every: list[Frame]) -> None:
+        self.every = every
+        self.index = -1
+        self.fresh = True
+
+    def jump(self, index: int) -> None:
+        self.index, self.fresh = index, True
+
+    def next(self) -> Frame | None:
+        return self._go(self.index + 1)
+
+    def back(self) -> Frame | None:
+        return self._go(self.index if self.fresh else self.index - 1)
+
+    def _go(self, index: int) -> Frame | None:
+        if not 0 <= index < len(self.every):
+            return None
+        self.index, self.fresh = index, False
+        return self.every[index]
+
+
+NODE = busy()
+EVERY = all_frames(window(NODE))
+KEYS = st.one_of(st.just("n"), st.just("b"), st.integers(-1, len(EVERY) - 1))
+
+
+@given(st.lists(KEYS, max_size=60), st.integers(2, 9))
+def test_any_keys_lead_to_the_steps_that_a_list_of_all_steps_has(keys: list[str | int], kept: int) -> None:
+    shown, model = window(NODE, kept=kept), Model(EVERY)
+    for key in keys:
+        if isinstance(key, int):
+            shown.jump(BEGINNING if key < 0 else Located(EVERY[key].step.position, 0))
+            model.jump(key)
+        elif key == "n":
+            assert shown.next() == model.next()
+        else:
+            assert shown.back() == model.back()
+
+
+def test_far_back_is_replayed_in_parts_and_foreign_entries_do_not_matter() -> None:
+    node = busy()
+    for number in range(500):
+        node.now += 1
+        node.write("shard/pod", kernel.ClockJumped(by_milliseconds=number))
+        if number == 250:
+            node.server.log.append(Entry(Position(node.now, 7), "", "", "", "", "", b""))
+    every = all_frames(window(node))
+    assert len(every) > 500
+    shown = window(node, kept=4)
+    assert all_frames(shown) == every
+    for expected in every[-2:-300:-1]:
+        assert shown.back() == expected
