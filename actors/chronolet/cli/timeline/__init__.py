@@ -1,0 +1,1 @@
+"""`chronolet timeline`: the containers of hours on one screen."""
