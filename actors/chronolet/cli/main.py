@@ -42,6 +42,10 @@ COMMANDS = {
     "log": Listed("history.log", "Print the node's event log."),
     "diff": Listed("history.diff", "Show what changed between two moments."),
     "replay": Listed("replay.command", "Show the state at a moment of the past, or what happened step by step."),
+    "history": Listed(
+        "over_time.command",
+        "Show who had which device when, who used which image, or the load of the node.",
+    ),
     "timeline": Listed("timeline.command", "Draw the containers, probes and restarts of some time on one screen."),
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),

@@ -12,7 +12,7 @@ from chronolet.cli.printing.table import plain
 from chronolet.cli.timeline.spans import Row, Span
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-_STEPS = tuple(
+STEPS = tuple(
     count * unit
     for unit, counts in (
         (SECOND, (1, 2, 5, 10, 15, 30)),
@@ -167,7 +167,7 @@ def _ruler(axis: Axis, style: Style) -> str:
     """Return the axis: labels at round times, as many as fit, each beginning at its time."""
     text = ""
     span = max(axis.end - axis.begin, 1)
-    step = next((one for one in _STEPS if _fits(one, axis, span, style)), _STEPS[-1])
+    step = next((one for one in STEPS if _fits(one, axis, span, style)), STEPS[-1])
     at = -(-(axis.begin + style.offset) // step) * step - style.offset
     while at <= axis.end:
         cell, label = (at - axis.begin) * axis.cells // span, style.label(at, step)

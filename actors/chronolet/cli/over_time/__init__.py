@@ -1,0 +1,1 @@
+"""`chronolet history`: devices, images and the node over time."""

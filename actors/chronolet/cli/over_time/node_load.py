@@ -1,0 +1,98 @@
+"""Counts how much the node did, and how late it was, in parts of the time. Pure.
+
+Input: entries with their times, events about delays. Output: `Part`, in order of time. Next: `node`, which prints them.
+
+The lag of an entry is the time since the event that it reacts to, if another actor kind has written that one: how long
+it took until the event was read, decided on, and the decision committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chronolet_schemas import image_gc, pleg, prober
+from chronolet_schemas.envelope import Entry, Event, Position
+
+TYPES = (
+    "prober.ProbeDelayed",
+    "prober.ProbeUnjudged",
+    "pleg.ProbeTroubleNoted",
+    "pleg.ProbeKillsHeldBack",
+    "image_gc.RunStarted",
+    "image_gc.RunFinished",
+)
+"""The types of the events that `take` needs decoded, without versions."""
+_RECENT = 20_000
+"""The number of entries among which the cause of an entry is looked for."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of the time: its bounds in milliseconds since the epoch, and what happened in it. The other times are the
+    longest ones in milliseconds; `disk_percent`: the usage of the images' disk, as last read; None if it was not read.
+    """
+
+    begin: int
+    end: int
+    entries: int = 0
+    starts: int = 0
+    lag_milliseconds: int = 0
+    probe_delay_milliseconds: int = 0
+    unjudged_probes: int = 0
+    short_of: set[str] = field(default_factory=set)
+    disk_percent: int | None = None
+
+
+class Recorder:
+    """Parts of the time from `begin` to `end`, each `step` milliseconds long. The first one begins at a multiple of
+    `step`.
+    """
+
+    def __init__(self, begin: int, end: int, step: int) -> None:
+        self._begin = begin // step * step
+        self._step = step
+        count = max(-(-(end + 1 - self._begin) // step), 1)
+        self.parts = [Part(at, at + step) for at in range(self._begin, self._begin + count * step, step)]
+        self._kinds: dict[int, str] = {}
+        """The kind of the writer of recent entries, by number."""
+
+    def take(self, entry: Entry, event: Callable[[], Event | None], at: int) -> None:
+        """Count an entry. `event` decodes it."""
+        part = self.parts[min(max((at - self._begin) // self._step, 0), len(self.parts) - 1)]
+        part.entries += 1
+        part.lag_milliseconds = max(part.lag_milliseconds, self._lag(entry))
+        name = entry.type.partition("@")[0]
+        if name == "pod.ContainerStarted":
+            part.starts += 1
+        elif name in TYPES and (known := event()) is not None:
+            _add(part, known)
+
+    def _lag(self, entry: Entry) -> int:
+        kind = entry.entity.partition("/")[0]
+        if not entry.type:
+            return 0
+        self._kinds[entry.position.n] = kind
+        if len(self._kinds) > _RECENT:
+            del self._kinds[next(iter(self._kinds))]
+        try:
+            cause = Position.parse(entry.cause)
+        except ValueError:
+            return 0  # the request id of a command, or empty
+        writer = self._kinds.get(cause.n, kind)
+        return 0 if writer == kind else max(entry.position.milliseconds - cause.milliseconds, 0)
+
+
+def _add(part: Part, event: Event) -> None:
+    match event:
+        case prober.ProbeDelayed():
+            part.probe_delay_milliseconds = max(part.probe_delay_milliseconds, event.late_milliseconds)
+        case prober.ProbeUnjudged():
+            part.unjudged_probes += 1
+            part.short_of.update(event.short_of)
+        case pleg.ProbeTroubleNoted() | pleg.ProbeKillsHeldBack():
+            part.short_of.update(event.short_of)
+        case image_gc.RunStarted() | image_gc.RunFinished() if event.capacity_bytes:
+            part.disk_percent = event.usage_percent
+        case _:
+            pass
