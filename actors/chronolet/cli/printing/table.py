@@ -14,6 +14,8 @@ _GAP = 3
 
 def plain(text: str) -> str:
     """Return the text on one line, with control characters escaped: a pod must not control the reader's terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -6,7 +6,7 @@ Only the objects that a step can have changed are compared: converting all of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from chronolet.cli.get import devices, images, nodes
@@ -16,7 +16,8 @@ from chronolet.cli.replay.wanted import Wanted
 from chronolet.cli.session import Session
 from chronolet.devices.state import Claim
 from chronolet.history.state import Folding, Moment
-from chronolet.node.http import api_node, api_pods
+from chronolet.node.http import api_node
+from chronolet.node.http.api_pods import PodObjects
 
 _SOURCES = {"devices": ("devices",), "images": ("image_gc",), "nodes": ("qos", "pleg", "devices")}
 """The kinds whose entries can change objects of these types."""
@@ -72,6 +73,7 @@ class Objects:
         """Read the time of the log's first entry, which is when the node was created."""
         self._name = node.settings.node
         self._wanted = wanted
+        self._pods: dict[str, PodObjects] = {}
         self._created_at = nodes.created_at(node) if "nodes" in wanted.types else 0
 
     def touched(self, step: Step, before: Moment, after: Moment) -> Touched:
@@ -91,8 +93,7 @@ class Objects:
         found: dict[Key, Object] = {}
         for key in touched.pods:
             namespace, _, name = key.partition("/")
-            if (pod := api_pods.api_pod(moment, self._name, key)) is not None:
-                found[namespace, f"pod/{name}"] = pod
+            found |= {(namespace, f"pod/{name}"): pod for pod in self._pod(moment, key)}
         if "devices" in touched.types:
             known = devices.of(devices.state_of(moment))
             found |= {("", f"device/{devices.name_of(one)}"): one for one in known}
@@ -102,6 +103,12 @@ class Objects:
             facts = api_node.facts(moment, None, 0)
             found["", f"node/{self._name}"] = api_node.api_node(facts, self._name, self._created_at)
         return found
+
+    def _pod(self, moment: Moment, key: str) -> Sequence[Object]:
+        """Return one pod, or nothing. The pod before a step is mostly the one after an earlier step."""
+        known = moment.states["pod"]
+        alone = {**moment.states, "pod": {key: known[key]} if key in known else {}}
+        return self._pods.setdefault(key, PodObjects(self._name)).of(Moment(moment.position, alone))
 
 
 def _claims(moment: Moment) -> Iterable[Claim]:
