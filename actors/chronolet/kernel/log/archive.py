@@ -198,6 +198,14 @@ class Archive:
         return header
 
 
+def header_of(file: Readable, path: str) -> dict[str, Any]:
+    """Return the header of a file, which names its node and its run. Raises ArchiveDamaged if there is none."""
+    header, _ = _opened(file, path)
+    if not isinstance(header, dict) or not {"node", "run"} <= header.keys():
+        raise ArchiveDamaged(f"{path}: unreadable header")
+    return header
+
+
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
     """Return the first and last position, the number of entries, and the compressed entries."""
     gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
