@@ -190,9 +190,19 @@ class Folding:
             except codec.Undecodable:
                 self._unreadable.append(entry.position)
 
+    @property
+    def states(self) -> Mapping[str, Mapping[str, Any]]:
+        """The states so far, as in a `Moment`. The next `read` changes these tables, but no state in them."""
+        return {name: fold.states for name, fold in self._folds.items()}
+
+    @property
+    def unreadable(self) -> Sequence[Position]:
+        """The entries so far that this release cannot decode, oldest first."""
+        return self._unreadable
+
     def moment(self) -> Moment:
         """Return the states so far. The next `read` continues with the same states."""
-        return Moment(self.at, {name: fold.states for name, fold in self._folds.items()}, tuple(self._unreadable))
+        return Moment(self.at, self.states, tuple(self._unreadable))
 
 
 class Latest:

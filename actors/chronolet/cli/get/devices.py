@@ -15,7 +15,7 @@ from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.devices.actor import NODE
 from chronolet.devices.state import Claim, Device, Resource, State
-from chronolet.history.state import Moment
+from chronolet.history.state import Folding, Moment
 from chronolet_schemas.devices import UNHEALTHY
 
 Object = dict[str, Any]
@@ -42,7 +42,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def state_of(moment: Moment) -> State:
+def state_of(moment: Moment | Folding) -> State:
     """Return the state of `devices` at that moment."""
     state: State = moment.states["devices"].get(NODE, State())
     return state

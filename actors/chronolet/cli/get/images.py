@@ -13,7 +13,7 @@ from chronolet.cli.get import pod_rows
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
-from chronolet.history.state import Moment
+from chronolet.history.state import Folding, Moment
 from chronolet.image_gc.planning.ages import last_used
 from chronolet.image_gc.state import Record, State
 
@@ -40,7 +40,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def state_of(moment: Moment) -> State:
+def state_of(moment: Moment | Folding) -> State:
     """Return the state of the image collector at that moment."""
     state: State = moment.states["image_gc"].get("node", State())
     return state

@@ -23,9 +23,9 @@ HEAD = ("RESOURCE", "ID", "POD", "CONTAINER", "FROM", "UNTIL", "ENDED", "BEFORE"
 def find(node: Session, first: Located, last: Located, names: Sequence[str]) -> Found:
     """Return the tenures of these devices (none: all) that overlap the time. The session is at the first moment."""
     folding = node.folding("devices")
-    recorder = Recorder(state_of(folding.moment()))
+    recorder = Recorder(state_of(folding))
     for turn in turns(node, folding, first, last, ("devices",)):
-        recorder.take(state_of(folding.moment()), turn.event(), turn.at)
+        recorder.take(state_of(folding), turn.event(), turn.at)
     items = [_plain(one) for one in recorder.tenures()]
     chosen = [(one, plain) for one, plain in zip(recorder.tenures(), items, strict=True) if _is_wanted(plain, names)]
     known = [plain for _, plain in chosen]

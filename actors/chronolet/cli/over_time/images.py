@@ -23,13 +23,13 @@ KINDS = ("image_gc", "pod")
 def find(node: Session, first: Located, last: Located, names: Sequence[str]) -> Found:
     """Return these images (none: all) that were there during the time. The session is at the first moment."""
     folding = node.folding(*KINDS)
-    recorder = Recorder(state_of(folding.moment()), folding.moment().states["pod"], first.milliseconds)
+    recorder = Recorder(state_of(folding), folding.states["pod"], first.milliseconds)
     for turn in turns(node, folding, first, last, KINDS):
         kind, _, key = turn.entry.entity.partition("/")
         if kind == "pod":
-            recorder.take_pod(key, folding.moment().states["pod"].get(key), turn.at)
+            recorder.take_pod(key, folding.states["pod"].get(key), turn.at)
         else:
-            recorder.take_images(state_of(folding.moment()), turn.event(), turn.at)
+            recorder.take_images(state_of(folding), turn.event(), turn.at)
     chosen = [one for one in recorder.images() if not names or _is_named(one, names)]
     return Found(
         {"images": [_plain(one) for one in chosen]},

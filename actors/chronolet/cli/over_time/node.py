@@ -17,7 +17,7 @@ from chronolet.cli.over_time.node_load import Recorder as Load
 from chronolet.cli.over_time.reading import turns
 from chronolet.cli.session import Session
 from chronolet.cli.timeline.chart import STEPS
-from chronolet.history.state import Moment
+from chronolet.history.state import Folding
 from chronolet.history.when import Located
 from chronolet.image_gc.state import State as Images
 from chronolet.keeper.state import State as Keeper
@@ -35,14 +35,14 @@ LOAD = ("TIME", "ENTRIES", "STARTS", "LAG", "PROBE DELAY", "UNJUDGED", "SHORT OF
 def find(node: Session, first: Located, last: Located, names: Sequence[str]) -> Found:
     """Return the node's conditions and load during the time; `names` must be empty, or name the node."""
     folding = node.folding(*KINDS)
-    conditions = Conditions(_states(folding.moment()), first.milliseconds)
+    conditions = Conditions(_states(folding), first.milliseconds)
     length = last.milliseconds - first.milliseconds
     step = next((one for one in STEPS if length // one < _MOST_PARTS), STEPS[-1])
     load = Load(first.milliseconds, last.milliseconds, step)
     for turn in turns(node, folding, first, last):
         load.take(turn.entry, turn.event, turn.at)
         if turn.entry.entity.partition("/")[0] in _ABOUT:
-            conditions.take(_states(folding.moment()), turn.event(), turn.at)
+            conditions.take(_states(folding), turn.event(), turn.at)
     found = conditions.conditions()
     return Found(
         {"conditions": [_plain(one) for one in found], "load": [_plain_part(one) for one in load.parts]},
@@ -51,8 +51,8 @@ def find(node: Session, first: Located, last: Located, names: Sequence[str]) -> 
     )
 
 
-def _states(moment: Moment) -> States:
-    known = moment.states
+def _states(folding: Folding) -> States:
+    known = folding.states
     return States(
         known["pleg"].get("node", _EMPTY.pleg),
         known["qos"].get("node", _EMPTY.qos),

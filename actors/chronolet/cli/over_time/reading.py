@@ -43,4 +43,4 @@ def turns(
         if not kinds or entry.entity.partition("/")[0] in kinds:
             folding.read((entry,))
             yield Turn(entry, time_of(entry))
-    node.unreadable.update(folding.moment().unreadable)
+    node.unreadable.update(folding.unreadable)

@@ -7,6 +7,7 @@ for `--step`, this one for all steps in a row.
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -29,6 +30,16 @@ if TYPE_CHECKING:  # `--help` needs none of them
 _BLOCK_MILLISECONDS = 5_000
 """The longest time that one read waits for new entries; it returns as soon as there is one."""
 
+SLOWEST, FASTEST = 0.001, 1_000_000.0
+"""The bounds of `--speed`: a pause must not be longer than a machine can sleep."""
+
+
+def _number(_ctx: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which is within any range for click."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter(f"found nan, expected a number from {SLOWEST} to {FASTEST:.0f}.")
+    return value
+
 
 @click.command(cls=Command)
 @with_settings()
@@ -39,7 +50,8 @@ _BLOCK_MILLISECONDS = 5_000
 @click.option("-f", "--follow", "following", is_flag=True, help="after the recorded steps, print new ones")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=SLOWEST, max=FASTEST),
+    callback=_number,
     metavar="N",
     help="pause between steps as long as it took then, N times as fast",
 )

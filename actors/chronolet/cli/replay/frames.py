@@ -51,19 +51,21 @@ def frames(node: Session, wanted: Wanted, found: Iterable[Step]) -> Iterator[Fra
 def _folded(
     node: Session, wanted: Wanted, objects: Objects, folding: Folding, found: Iterable[Step]
 ) -> Iterator[Frame]:
+    reported = 0
     for step in found:
-        before = _kept(folding.moment())
+        before = _kept(folding)
         folding.read(step.entries)
-        after = folding.moment()
-        node.unreadable.update(after.unreadable)
+        after = Moment(folding.at, folding.states)
+        node.unreadable.update(folding.unreadable[reported:])
+        reported = len(folding.unreadable)
         touched = objects.touched(step, before, after)
         if shown := tuple(one for one in step.entries if wanted.shows(one)):
             yield Frame(Step(shown), tuple(changes(objects.of(before, touched), objects.of(after, touched))))
 
 
-def _kept(moment: Moment) -> Moment:
-    """Return the moment with tables of its own, which the folding does not change. The states themselves never do."""
-    return Moment(moment.position, {kind: dict(states) for kind, states in moment.states.items()})
+def _kept(folding: Folding) -> Moment:
+    """Return the present moment with tables of its own, which the folding does not change."""
+    return Moment(folding.at, {kind: dict(states) for kind, states in folding.states.items()})
 
 
 class Objects:

@@ -87,7 +87,7 @@ def _rows(node: Session, first: Located, last: Located, wanted: Sequence[str], n
         return pod in wanted if wanted else namespace is None or pod.partition("/")[0] == namespace
 
     folding = node.folding("pod", pods=wanted)
-    states = folding.moment().states["pod"]
+    states = folding.states["pod"]
     recorder = Recorder({key: state for key, state in states.items() if in_scope(key)}, first.milliseconds)
     node.at = last
     for entry in node.entries(first.position):
@@ -97,7 +97,7 @@ def _rows(node: Session, first: Located, last: Located, wanted: Sequence[str], n
             recorder.changed(key, states.get(key), time_of(entry))
         elif kind == "prober" and (what := _OUTCOMES.get(entry.type.partition("@")[0])):
             recorder.probed(key, what, time_of(entry))
-    node.unreadable.update(folding.moment().unreadable)
+    node.unreadable.update(folding.unreadable)
     return recorder.rows(last.milliseconds)
 
 
