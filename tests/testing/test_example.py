@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.testing.test_history import PLUGIN, ROOT, run
 
-EXAMPLE = ROOT / "examples" / "test_handover.py"
+EXAMPLE = ROOT / "examples" / "test_recorded_run.py"
 RUN = ROOT / "tests" / "histories" / "exported" / "0.2.0.dev0" / "run.jsonl"
 PAGE = ROOT / "docs" / "histories-in-tests.md"
 

@@ -67,6 +67,8 @@ def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> No
         "chronolet get pods --no-h": ["--no-headers"],
         "chronolet get pods -o ": ["json", "jsonpath=", "name", "wide", "yaml"],
         "chronolet completion ": ["bash", "fish", "zsh"],
+        "chronolet history ": ["devices", "images", "node"],
+        "chronolet replay --only ": ["devices", "images", "nodes", "pod/", "pods"],
     }
     assert dict(zip(expected, offered(bin_folder, *expected), strict=True)) == expected
 
@@ -83,6 +85,8 @@ def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: Privat
         "chronolet get pods -n other ": [],
         "chronolet get actors ": [],
         "chronolet logs web -c ": ["app"],
+        "chronolet timeline web ": ["db", "web-2"],
+        "chronolet replay --only pod/w": ["pod/web", "pod/web-2"],
         "chronolet exec -it pod/web --container a": ["app"],
     }
     flag = f"chronolet --hostname-override node-1 get pods --redis {redis_server.url} d"

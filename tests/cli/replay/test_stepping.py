@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.cli.replay.frames import Frame
-from chronolet.cli.replay.stepping import Window
+from chronolet.cli.replay.stepping import Window, keys
 from chronolet.cli.replay.wanted import Wanted
 from chronolet.cli.session import Session
 from chronolet.history.when import Located
@@ -30,6 +30,22 @@ def window(node: WrittenNode, begin: Located = BEGINNING, kept: int = 1_000) -> 
 
 def all_frames(one: Window) -> list[Frame]:
     return list(iter(one.next, None))
+
+
+@pytest.mark.parametrize(
+    ("pressed", "expected"),
+    [
+        ("n", ["n"]),
+        ("bb", ["b", "b"]),
+        ("\x1b[A", ["\x1b[A"]),
+        ("n\x1b[B\x1b[Aq", ["n", "\x1b[B", "\x1b[A", "q"]),
+        ("\r\n", ["\r", "\n"]),
+        ("\x1b", ["\x1b"]),
+        ("", []),
+    ],
+)
+def test_keys_that_were_pressed_quickly_are_separate_ones(pressed: str, expected: list[str]) -> None:
+    assert keys(pressed) == expected
 
 
 @pytest.mark.parametrize("kept", [2, 3, 5, 1_000])

@@ -1,4 +1,4 @@
-"""`chronolet history devices`: prints who held which device when, and each handover.
+"""`chronolet history devices`: prints who held which device when, and from whom it was taken over.
 
 Input: a session, two moments, names of devices. Output: a table, or plain data. Next: `command`. `device_tenures`
 records what is printed.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chronolet.cli.completion.candidates import types_then_pods
+from chronolet.cli.completion.candidates import pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.history.when import Located
@@ -41,6 +41,13 @@ def _number(_ctx: click.Context, _parameter: click.Parameter, value: float | Non
     return value
 
 
+def _subjects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the shell completions for `--only`."""
+    if "/" in incomplete:
+        return pods(context, parameter, incomplete)
+    return [name for name in ("devices", "images", "nodes", "pod/", "pods") if name.startswith(incomplete)]
+
+
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
@@ -59,7 +66,7 @@ def _number(_ctx: click.Context, _parameter: click.Parameter, value: float | Non
     "--only",
     multiple=True,
     metavar="TYPE[/NAME]",
-    shell_complete=types_then_pods,
+    shell_complete=_subjects,
     help="only what is about pod/NAME, or about pods, devices, images or nodes; may be repeated",
 )
 @click.option("--step", "stepping", is_flag=True, help="go through the steps by keys, in a terminal")

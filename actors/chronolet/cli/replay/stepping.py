@@ -6,7 +6,8 @@ Next: `printing`. A `Window` keeps the frames around the present one; what lies 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -24,6 +25,7 @@ from chronolet_schemas.envelope import START
 HELP = "n or Enter: next step, b: back, j: jump to a moment, q: quit"
 _NEXT, _BACK = ("n", "\r", "\n", " ", "\x1b[B", "\x1b[C"), ("b", "\x1b[A", "\x1b[D")
 _JUMP, _QUIT = ("j",), ("q",)
+_KEY = re.compile(r"\x1b\[[A-Z]|.", re.DOTALL)
 _MOST = 1_000
 """The number of frames that are kept."""
 _BEHIND = 200
@@ -126,15 +128,21 @@ def run(node: Session, wanted: Wanted, begin: Located, end: Located) -> None:
     click.echo(HELP)
     while True:
         try:
-            key = click.getchar()
+            pressed = click.getchar()
         except EOFError:
             return
-        if key in _QUIT:
-            return
-        try:
-            _follow(key, node, window)
-        except (Failure, HistoryMissing) as error:
-            click.echo(worded(str(error)))
+        for key in keys(pressed):
+            if key in _QUIT:
+                return
+            try:
+                _follow(key, node, window)
+            except (Failure, HistoryMissing) as error:
+                click.echo(worded(str(error)))
+
+
+def keys(pressed: str) -> Sequence[str]:
+    """Split what one read of the terminal returned into keys: several, if they were pressed quickly."""
+    return _KEY.findall(pressed)
 
 
 def _follow(key: str, node: Session, window: Window) -> None:

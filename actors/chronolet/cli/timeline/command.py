@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chronolet.cli.completion.candidates import types_then_pods
+from chronolet.cli.completion.candidates import pods
 from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
@@ -46,7 +46,7 @@ _OUTCOMES: Mapping[str, What] = {
 @click.option("--to", "end", metavar="MOMENT", help="the end [default: now]")
 @click.option("-A", "--all-namespaces", is_flag=True, help="show pods across all namespaces")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object")
-@click.argument("words", nargs=-1, metavar="[POD...]", shell_complete=types_then_pods)
+@click.argument("words", nargs=-1, metavar="[POD...]", shell_complete=pods)
 def command(
     *,
     settings: Settings,
