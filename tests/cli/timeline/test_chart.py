@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.cli.timeline.chart import CONDITIONS, HOUR, MARKS, MINUTE, SECOND, Style, chart
+from chronolet.cli.printing.axis import HOUR, MINUTE, SECOND
+from chronolet.cli.timeline.chart import CONDITIONS, MARKS, Style, chart
 from chronolet.cli.timeline.spans import Mark, Row, Span
 
 BEGIN = 1_800_000_000_000

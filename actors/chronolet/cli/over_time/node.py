@@ -15,8 +15,8 @@ from chronolet.cli.over_time.node_conditions import Recorder as Conditions
 from chronolet.cli.over_time.node_load import Part
 from chronolet.cli.over_time.node_load import Recorder as Load
 from chronolet.cli.over_time.reading import turns
+from chronolet.cli.printing.axis import ROUND_DURATIONS
 from chronolet.cli.session import Session
-from chronolet.cli.timeline.chart import STEPS
 from chronolet.history.state import Folding
 from chronolet.history.when import Located
 from chronolet.image_gc.state import State as Images
@@ -37,7 +37,7 @@ def find(node: Session, first: Located, last: Located, names: Sequence[str]) -> 
     folding = node.folding(*KINDS)
     conditions = Conditions(_states(folding), first.milliseconds)
     length = last.milliseconds - first.milliseconds
-    step = next((one for one in STEPS if length // one < _MOST_PARTS), STEPS[-1])
+    step = next((one for one in ROUND_DURATIONS if length // one < _MOST_PARTS), ROUND_DURATIONS[-1])
     load = Load(first.milliseconds, last.milliseconds, step)
     for turn in turns(node, folding, first, last):
         load.take(turn.entry, turn.event, turn.at)

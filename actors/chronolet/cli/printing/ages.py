@@ -50,17 +50,3 @@ def local(milliseconds: int) -> str:
     """Format a time for `describe`: RFC 1123 in the local time zone, with a numeric offset."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     return moment.strftime("%a, %d %b %Y %H:%M:%S %z")
-
-
-def clock(milliseconds: int, step: int) -> str:
-    """Format a time, in the local time zone, for an axis whose labels are `step` milliseconds apart: `03:00`,
-    `03:00:30` or `11-21`.
-    """
-    form = "%H:%M:%S" if step < _MINUTE * 1000 else "%H:%M" if step < _DAY * 1000 else "%m-%d"
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime(form)
-
-
-def utc_offset(milliseconds: int) -> int:
-    """Return the local time zone's offset from UTC at that time, in milliseconds."""
-    offset = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().utcoffset()
-    return 0 if offset is None else round(offset.total_seconds() * 1000)

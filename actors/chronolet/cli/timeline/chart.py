@@ -8,21 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from chronolet.cli.printing.axis import ROUND_DURATIONS
 from chronolet.cli.printing.table import plain
 from chronolet.cli.timeline.spans import Row, Span
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-STEPS = tuple(
-    count * unit
-    for unit, counts in (
-        (SECOND, (1, 2, 5, 10, 15, 30)),
-        (MINUTE, (1, 2, 5, 10, 15, 30)),
-        (HOUR, (1, 2, 3, 6, 12)),
-        (DAY, (1, 2, 7, 14, 28, 91, 364)),
-    )
-    for count in counts
-)
-"""Distances between the labels of the axis, in milliseconds."""
 _GAP = 2
 _RESTARTS = "RESTARTS"
 _LEAST_CELLS = 10
@@ -167,7 +156,7 @@ def _ruler(axis: Axis, style: Style) -> str:
     """Return the axis: labels at round times, as many as fit, each beginning at its time."""
     text = ""
     span = max(axis.end - axis.begin, 1)
-    step = next((one for one in STEPS if _fits(one, axis, span, style)), STEPS[-1])
+    step = next((one for one in ROUND_DURATIONS if _fits(one, axis, span, style)), ROUND_DURATIONS[-1])
     at = -(-(axis.begin + style.offset) // step) * step - style.offset
     while at <= axis.end:
         cell, label = (at - axis.begin) * axis.cells // span, style.label(at, step)

@@ -19,7 +19,7 @@ from chronolet.cli.completion.candidates import pods
 from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
-from chronolet.cli.printing import ages
+from chronolet.cli.printing import ages, axis
 from chronolet_schemas.times import time_of
 
 if TYPE_CHECKING:  # `--help` needs none of them
@@ -118,7 +118,7 @@ def style(begin: int) -> Style:
     ascii_only = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     paint = _coloured if coloured else lambda text, _: text
-    return Style(ascii_only, paint, ages.clock, ages.utc_offset(begin))
+    return Style(ascii_only, paint, axis.label, axis.utc_offset(begin))
 
 
 def _coloured(text: str, colour: str) -> str:
