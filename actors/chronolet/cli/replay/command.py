@@ -147,8 +147,9 @@ def _show(
     write: Callable[[Frame], Iterator[str]] = printing.as_json if output else printing.as_text
     shown = False
     for frame in found:
-        if pace is not None and (seconds := pace.seconds_before(frame.step.milliseconds)):
-            node.services.sleep(seconds)
+        # New steps come at their own pace.
+        if pace is not None and frame.step.position <= last.position:
+            node.services.sleep(pace.seconds_before(frame.step.milliseconds))
         for line in write(frame):
             click.echo(line)
         shown = True
