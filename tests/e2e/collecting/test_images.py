@@ -5,6 +5,7 @@ pinned or young; the run removes what the plan lists, and a kill in the middle d
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from chronolet_schemas import container_gc, image_gc, kube_events
 from tests.e2e.clock_shim import clock_shim
@@ -73,6 +74,21 @@ def test_images_are_removed_in_order_until_enough_is_free(node: Node, small_engi
     assert images.existing() == {"used", "label-pin", "young"}
     shown = node.chronolet("get", "images").out
     assert "user-of-used" in shown
+    check_history(node, images, [images.name(one) for one in ids(run["images"]["objects"])])
+
+
+def check_history(node: Node, images: Images, for_space: Collection[str]) -> None:
+    """Check what `history images` says about images that have been removed, these of them to free space."""
+    told = json.loads(node.chronolet("history", "images", "--from", "#1", "-o", "json").out)["images"]
+    mine = {images.name(one["id"]): one for one in told if one["id"] in images.ids.values()}
+    assert set(mine) == set(images.ids)
+    reasons = {name: one["removed"] for name, one in mine.items() if "until" in one}
+    assert {name for name, why in reasons.items() if why.startswith("to free space, disk ")} == set(for_space)
+    others = set(images.ids) - images.existing() - set(for_space)
+    assert {name for name, why in reasons.items() if why.startswith("requested: all unused images")} == others
+    [still], [former] = mine["used"]["uses"], mine["lately"]["uses"]
+    assert (still["user"], "until" in still) == ("user-of-used", False)
+    assert (former["user"], "until" in former) == ("user-of-lately", True)
 
 
 def test_the_next_agent_finishes_a_run_in_which_an_agent_was_killed(node: Node, proxy: DockerProxy) -> None:
