@@ -30,8 +30,8 @@ from tests.support.docker.engine import PrivateDocker
 
 BUSYBOX = "chronolet/busybox:1"
 _CONCURRENT_REMOVALS = 4
-_NOT_SENT = "nothing was sent; start the agent"
-"""A command's error if the agent's lease has been missing for five seconds."""
+_STALLED = ("nothing was sent; start the agent", "does not reply in time")
+"""A command's errors if the agent's lease has been missing, or Redis has not replied, for five seconds."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -94,10 +94,10 @@ class Node(AgentProcess):
     # -- commands --------------------------------------------------------------------------------------------------
 
     def chronolet(self, *words: str) -> CommandResult:
-        """Run a command to its end. Repeat it if it sent nothing because the running agent was stalled."""
+        """Run a command to its end. Repeat it if the running agent or the server was stalled."""
         until = time.monotonic() + scratch.HANG_SECONDS
         result = self._run(words)
-        while result.status and _NOT_SENT in result.err and self.runs and time.monotonic() < until:
+        while result.status and _is_stalled(result) and self.runs and time.monotonic() < until:
             result = self._run(words)
         return result
 
@@ -222,6 +222,10 @@ class Node(AgentProcess):
             return self.engine.namespace.http(port).body.decode()
         except OSError:
             return ""
+
+
+def _is_stalled(result: CommandResult) -> bool:
+    return any(text in result.err for text in _STALLED)
 
 
 def _remove(api: docker.APIClient, container: str) -> None:

@@ -220,11 +220,14 @@ def test_a_keeper_at_work_is_not_disturbed(opened: Desk) -> None:
     """Repairs run on one thread while another one archives and trims; no entry is lost, whichever is faster."""
     stop = threading.Event()
     results: list[Result] = []
+    trimming = threading.Lock()
+    """While it is held, no file disappears: nothing restores a file whose entries have just been trimmed."""
 
     def repairs() -> None:
         while not stop.is_set():
-            newest = opened.archive.files()[-1]
-            Path(opened.archive.storage.place(newest.name)).unlink(missing_ok=True)
+            with trimming:
+                newest = opened.archive.files()[-1]
+                Path(opened.archive.storage.place(newest.name)).unlink(missing_ok=True)
             results.append(archive(opened, "repair"))
 
     repairer = threading.Thread(target=repairs)
@@ -235,7 +238,8 @@ def test_a_keeper_at_work_is_not_disturbed(opened: Desk) -> None:
             done = opened.archive_upto(opened.write(CHUNK))
             assert isinstance(done, signals.ArchiveDone), done
             opened.keep_up(POD, PLEG, KEEPER)
-            opened.trim(goal)
+            with trimming:
+                opened.trim(goal)
     finally:
         stop.set()
         repairer.join()

@@ -63,13 +63,13 @@ def test_a_log_is_archived_to_a_bucket_and_read_from_any_machine(here: Place, bu
     archive.current().storage.set_aside(newest.name)
     here.wait_until(lambda: "[-]archive failed: " in agent.get("/readyz?verbose")[1], "the report")
     assert "chronolet archive repair" in agent.get("/readyz?verbose")[1]
-    assert "chronolet_archive_problem 1.0" in agent.get("/metrics")[1]
+    here.wait_until(lambda: "chronolet_archive_problem 1.0" in agent.get("/metrics")[1], "the metric")
     write_until(lambda: len([one for one in archive.current().files() if one.first > newest.last]) > 1, "more files")
     assert newest.last > store.archived()[1]
     repaired = cli(here, tmp_path, bucket, "archive", "repair")
     assert (repaired.returncode, newest.name in repaired.stdout) == (0, True), repaired
     here.wait_until(lambda: "[+]archive ok" in agent.get("/readyz?verbose")[1], "the end of the report")
-    assert "chronolet_archive_problem 0.0" in agent.get("/metrics")[1]
+    here.wait_until(lambda: "chronolet_archive_problem 0.0" in agent.get("/metrics")[1], "the metric's end")
     write_until(lambda: store.archived()[1] > newest.last, "a trim of the repaired part")
     # Another machine, with its own state folder, verifies the archive, and the whole history is readable.
     shown = cli(here, tmp_path, bucket, "archive", "verify")

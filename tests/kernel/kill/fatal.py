@@ -67,5 +67,6 @@ def run(url: str, folder: Path) -> None:
     process = Process(setup)
     signal.signal(signal.SIGTERM, lambda *_: process.stop_waiting())
     process.start()
-    process.wait()
+    while not process.wait(0.1):
+        pass  # Python runs the handler only on this thread, and the signal may have reached another one
     process.retire()
