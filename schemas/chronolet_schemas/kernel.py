@@ -5,7 +5,7 @@ No decider folds them, except the keeper, which folds those about the disk reser
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.registry import registered
@@ -21,6 +21,33 @@ class LogStarted(Event, frozen=True, kw_only=True):
     run: str
     node: str
     shards: dict[str, int]
+
+
+@registered
+class ProcessStarted(Event, frozen=True, kw_only=True):
+    """A process begins to take part in the node, before it decides anything: what its decisions depend on besides the
+    log. Settings change only with a restart, so that the next such event shows the change.
+
+    After a lost reply of the server, the event may be there twice.
+    """
+
+    process: str
+    """The process's id, as in the tokens of the shards that it owns."""
+    version: str = ""
+    """The installed release; empty if the agent runs from a checkout."""
+    kinds: list[str]
+    """The actor kinds that the process can host."""
+    settings: dict[str, Any]
+    """All settings by name, without passwords: of URLs, only scheme and server are kept. Durations are milliseconds."""
+    settings_digest: str
+    """SHA-256 of the settings as JSON with sorted keys, in hexadecimal."""
+    machine_id: str = ""
+    architecture: str = ""
+    """The machine's architecture as the kernel names it, such as `x86_64`."""
+    boot_id: str = ""
+    engine_id: str = ""
+    """The id and the root folder of the engine; empty if it had not answered yet."""
+    engine_root: str = ""
 
 
 @registered

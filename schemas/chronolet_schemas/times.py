@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chronolet_schemas.data_fields import TIME_LENGTH, TIME_MARK, appended
 from chronolet_schemas.envelope import Entry, Position
 
-FIELD = "_time"
 AHEAD_MILLISECONDS = 1_000
 """By how much positions must be ahead for an entry to have the field."""
-
-_MARK = b"\xa5_time\xcf"
-"""The field's name and the type of its value, an unsigned integer of 64 bits, in msgpack."""
-_LENGTH = len(_MARK) + 8
 
 
 class Stamp(NamedTuple):
@@ -42,7 +38,7 @@ def time_of(entry: Entry) -> int:
 
 def time_at(position: Position, data: bytes) -> int:
     """Return when the entry with this position and data was written."""
-    if data[-_LENGTH:-8] != _MARK:
+    if data[-TIME_LENGTH:-8] != TIME_MARK:
         return position.milliseconds
     return int.from_bytes(data[-8:], "big")
 
@@ -53,12 +49,4 @@ def with_time(data: bytes, milliseconds: int) -> bytes:
 
     The server does the same in `steps.lua`; this function is for the in-memory store.
     """
-    head, field = data[:1], _MARK + milliseconds.to_bytes(8, "big")
-    if b"\x80" <= head < b"\x8f":
-        return bytes([data[0] + 1]) + data[1:] + field
-    if head == b"\x8f":
-        return b"\xde\x00\x10" + data[1:] + field
-    count = int.from_bytes(data[1:3], "big")
-    if data[:1] == b"\xde" and len(data) >= 3 and count < 0xFFFF:  # noqa: PLR2004 - the head of a map, its largest size
-        return b"\xde" + (count + 1).to_bytes(2, "big") + data[3:] + field
-    return data
+    return appended(data, TIME_MARK + milliseconds.to_bytes(8, "big"))

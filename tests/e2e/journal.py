@@ -22,8 +22,9 @@ from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
 from chronolet.pod.status.api import PodStatus
 from chronolet.pod.status.status import pod_status
-from chronolet_schemas import codec
+from chronolet_schemas import codec, kernel
 from chronolet_schemas.envelope import START, Entry, Event
+from tests.support import redecided
 from tests.support.scratch import hang_limit
 
 E = TypeVar("E", bound=Event)
@@ -110,7 +111,14 @@ class Journal:
         return _shown([line for line in self.lines if any(word in repr(line.event) for word in words)])
 
     def close(self) -> None:
+        """Close the connection, and decide the log again, if it is complete: if the server has lost entries, agents may
+        have acted on what is no longer there.
+        """
         self.store.close()
+        entries = [line.entry for line in self.lines]
+        complete = [entry.position.n for entry in entries] == list(range(1, len(entries) + 1))
+        if complete and not self.events(kernel.TailLost) and not self.events(kernel.LogLost):
+            redecided.check_node(entries)
 
     def _of(self, kind: type[E]) -> Iterator[E]:
         return (line.event for line in self.lines if isinstance(line.event, kind))

@@ -179,6 +179,7 @@ def kind(
         "state": Chore,
         "format": 1,
         "decider": DECIDER,
+        "signals": frozenset((Result, Report)),
         "commands": {Assign: lambda command: (command.key,)},
         "effects": {OneShot: Job(one_shot or _complete, timeout)},
         "standing": standing if isinstance(standing, Mapping) else {Standing: Job(standing or _until_cancelled)},

@@ -21,7 +21,7 @@ from chronolet.kernel.timing import Timing
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
 from chronolet_schemas.keys import Shard, shard_for
-from tests.support import scratch
+from tests.support import redecided, scratch
 
 E = TypeVar("E", bound=Event)
 
@@ -29,6 +29,7 @@ _CALLS = (
     *(
         "check",
         "begin",
+        "record",
         "run",
         "layout",
         "reshard",
@@ -103,12 +104,17 @@ class Rig:
         self.lines: list[Line] = []
         self.timing = Timing()
         """Timing of the processes created from now on."""
+        self.has_forged_states = False
+        """Whether the test has given a shard states that do not follow from the log."""
+        self.kinds: dict[str, Kind[Any]] = {}
+        """The kinds of all processes, by name."""
         self._counts = {"chore": 1, "tally": 1, "mirror": 1}
 
     # -- processes -----------------------------------------------------------------------------------------------
     def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
         """Create a process that hosts these kinds. If `begin` is true, start it and wait until it is running."""
         by_name = {kind.name: kind for kind in kinds}
+        self.kinds |= by_name
         fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts, "timing": self.timing}
         store = LineStore(self.server, line or Line())
         self.lines.append(store.line)
@@ -206,7 +212,13 @@ def request() -> str:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """A node on an in-memory server. Its processes are retired at the end of the test."""
+    """A node on an in-memory server. At the end of the test, its processes are retired, and its
+    log is decided again.
+    """
     made = Rig(tmp_path)
     yield made
     made.retire()
+    log = made.log()
+    complete = [entry.position.n for entry in log] == list(range(1, len(log) + 1))  # else the test has removed a part
+    if complete and not made.has_forged_states:
+        redecided.check(log, made.kinds.values())

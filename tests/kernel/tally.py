@@ -138,6 +138,7 @@ def kind(shards: int, notes: Path | None = None) -> Kind[Tally]:
         state=Tally,
         format=1,
         decider=DECIDER,
+        signals=frozenset((TookNote,)),
         commands={Add: lambda add: (add.key,)},
         effects={TakeNote: note_taker(notes)} if notes else {},
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chronolet.container_gc import signals
 from chronolet.container_gc.decider import DECIDER
 from chronolet.container_gc.state import State
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
 from chronolet_schemas import container_gc, kernel, manifests, pod
 
 NODE = "node"
@@ -34,6 +35,7 @@ def kind(
         state=State,
         format=1,
         decider=DECIDER,
+        signals=signals_of(signals),
         commands={container_gc.CollectContainers: _node},
         subscribes=dict.fromkeys(subscribed, _node),
         precedence=9,

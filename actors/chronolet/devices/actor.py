@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chronolet.devices import signals
 from chronolet.devices.context import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import State
-from chronolet.kernel.kind import Effect, EventDriven, Job, Kind
+from chronolet.kernel.kind import Effect, EventDriven, Job, Kind, signals_of
 from chronolet_schemas import pod
 
 NODE = "node"
@@ -35,6 +36,7 @@ def kind(
         state=State,
         format=1,
         decider=decider(policy or Policy()),
+        signals=signals_of(signals),
         subscribes={
             pod.DevicesRequested: _node,
             pod.DevicesReleased: _node,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chronolet.image_gc import signals
 from chronolet.image_gc.decider import DECIDER
 from chronolet.image_gc.state import State
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
 from chronolet_schemas import image_gc, kernel
 
 NODE = "node"
@@ -31,6 +32,7 @@ def kind(
         state=State,
         format=1,
         decider=DECIDER,
+        signals=signals_of(signals),
         commands={image_gc.CollectImages: _node},
         subscribes={kernel.BallastGivenUp: _node},
         precedence=9,

@@ -5,12 +5,12 @@ Input: the workers, or None if only events are folded; the policy. Output: `Kind
 
 from __future__ import annotations
 
-from chronolet.keeper import wanted
+from chronolet.keeper import signals, wanted
 from chronolet.keeper.decider import decider
 from chronolet.keeper.effects import Keeping
 from chronolet.keeper.policy import Policy
 from chronolet.keeper.state import State
-from chronolet.kernel.kind import EventDriven, Job, Kind
+from chronolet.kernel.kind import EventDriven, Job, Kind, signals_of
 from chronolet_schemas import kernel
 
 _ARCHIVE_SECONDS = 600.0
@@ -24,6 +24,7 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         state=State,
         format=2,
         decider=decider(policy or Policy()),
+        signals=signals_of(signals),
         subscribes={kernel.LogLost: lambda _: ("node",)},
         precedence=9,
         at_start=("node",),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
@@ -29,6 +30,7 @@ __all__ = [
     "Kind",
     "Report",
     "Worker",
+    "signals_of",
 ]
 
 S = TypeVar("S")
@@ -168,6 +170,10 @@ class Kind(Generic[S]):
     """Messages that may create an entity. Other messages for an unknown entity are skipped, except commands, which are
     always decided.
     """
+    signals: frozenset[type[Signal]] = frozenset()
+    """The signals that the kind's effects send, so that recorded ones can be read. Every kind gets `EffectFailed`."""
+    timeless: frozenset[type[Message]] = frozenset()
+    """Messages whose decision does not depend on the time, in any state. For these, the time is not recorded."""
     at_start: tuple[str, ...] = ()
     """Keys of entities that exist from the beginning, in the state `initial` (for kinds whose only entity is the node).
     """
@@ -189,3 +195,12 @@ class Kind(Generic[S]):
     """
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
     standing: Mapping[type[Effect], Job | EventDriven] = field(default_factory=dict)
+
+
+def signals_of(module: ModuleType) -> frozenset[type[Signal]]:
+    """Return the signals that a module defines."""
+    return frozenset(
+        one
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Signal) and one.__module__ == module.__name__
+    )

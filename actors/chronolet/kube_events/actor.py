@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
 from chronolet.kube_events import signals
 from chronolet.kube_events.decider import decider
 from chronolet.kube_events.policy import Policy
@@ -30,6 +30,8 @@ def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | Non
         state=State,
         format=1,
         decider=decider(policy or Policy()),
+        signals=signals_of(signals),
+        timeless=frozenset((signals.RecordedBatch,)),
         subscribes={kube_events.Recorded: _node},
         batches={kube_events.Recorded: signals.batch},
         at_start=(NODE,),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
+from chronolet.manifests import signals
 from chronolet.manifests.decider import DECIDER
 from chronolet.manifests.state import State
 from chronolet_schemas import manifests
@@ -29,6 +30,8 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         state=State,
         format=1,
         decider=DECIDER,
+        signals=signals_of(signals),
+        timeless=signals_of(signals) | {manifests.ApplyPods, manifests.DeletePods, manifests.AdoptPods},
         commands={manifests.ApplyPods: _node, manifests.DeletePods: _node, manifests.AdoptPods: _node},
         precedence=6,
         at_start=(NODE,),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
+from chronolet.pleg import signals
 from chronolet.pleg.decider import decider
 from chronolet.pleg.probe_kills.holding_back import Policy
 from chronolet.pleg.state import State
@@ -39,6 +40,17 @@ def kind(
         state=State,
         format=1,
         decider=decider(node, policy),
+        signals=signals_of(signals),
+        timeless=frozenset(
+            (
+                signals.ContainerObserved,
+                signals.OomKilled,
+                signals.Relisted,
+                signals.StreamOpened,
+                signals.StreamBroken,
+                pleg.AdoptContainers,
+            )
+        ),
         subscribes={prober.ProbeUnjudged: _node, prober.KillAsked: _node, prober.KillWithdrawn: _node},
         commands={pleg.AdoptContainers: _node},
         at_start=(NODE,),

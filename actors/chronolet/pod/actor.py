@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
+from chronolet.pod import signals
 from chronolet.pod.admission.node_policy import Policy
 from chronolet.pod.decider import decider
 from chronolet.pod.state import FORMAT, SHARDS, State
@@ -44,6 +45,7 @@ def kind(
         state=State,
         format=FORMAT,
         decider=decider(participants, policy or Policy()),
+        signals=signals_of(signals),
         subscribes={
             manifests.PodApplied: _pod,
             manifests.PodWithdrawn: _pod,

@@ -14,6 +14,8 @@ from chronolet.rules.names.kube_event import COMPONENT, event_namespace, uuid_of
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post
 
+LOCAL_BATCHES = {"redis": 250, "log": 100}
+"""Maximum number of posts per call of the sinks that need no server of their own; all others take one at a time."""
 POSITION = "chronolet/position"
 """Annotation of an Event object: the log position of the newest `Recorded` event that it includes."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from chronolet.kernel.kind import Effect, EventDriven, Kind
+from chronolet.kernel.kind import Effect, EventDriven, Kind, signals_of
+from chronolet.prober import signals
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State
 from chronolet_schemas import pleg, pod, prober
@@ -37,6 +38,7 @@ def kind(standing: Mapping[type[Effect], EventDriven] | None = None) -> Kind[Sta
         state=State,
         format=1,
         decider=DECIDER,
+        signals=signals_of(signals),
         subscribes={
             pod.ProbingRequested: _one,
             pod.ProbingWithdrawn: _one,

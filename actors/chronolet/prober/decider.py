@@ -77,9 +77,6 @@ from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Probe, RestartPolicy
 
-LONGEST_OUTPUT = 1024
-"""Maximum number of characters of an outcome's output in an event: the limit of a KubeEvent's message."""
-
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
 """Stop reasons that end the whole pod, so that its liveness no longer matters."""
 
@@ -271,7 +268,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
                 id=state.id,
                 at=message.at,
                 milliseconds=message.milliseconds,
-                output=_output(message),
+                output=message.output,
                 **_ref(state),
             )
         return
@@ -294,7 +291,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
             result=counted,
             consecutive=consecutive,
             threshold=threshold,
-            output=_output(message),
+            output=message.output,
             code=message.code,
             **_run(state),
             **_ref(state),
@@ -311,7 +308,7 @@ def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
         for_milliseconds=message.unjudged_milliseconds,
         stalled_milliseconds=message.stalled_milliseconds,
         short_of=message.short_of,
-        output=_output(message),
+        output=message.output,
         **_ref(state),
     )
 
@@ -321,7 +318,7 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
         consecutive=consecutive,
         threshold=threshold,
         short_of=message.short_of,
-        output=_output(message),
+        output=message.output,
         code=message.code,
         **_run(state),
         **_ref(state),
@@ -361,7 +358,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
         threshold=threshold,
         at=message.at,
         milliseconds=message.milliseconds,
-        output=_output(message),
+        output=message.output,
         code=message.code,
         held=held,
         **_ref(state),
@@ -385,10 +382,6 @@ def _reminds(state: State, now: int) -> bool:
     set back.
     """
     return not 0 <= now - state.told_at < REMINDER_MS
-
-
-def _output(message: signals.ProbeOutcome) -> str:
-    return message.output[:LONGEST_OUTPUT]
 
 
 def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) -> bool:

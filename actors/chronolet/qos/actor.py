@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chronolet.kernel.kind import Effect, Job, Kind
+from chronolet.kernel.kind import Effect, Job, Kind, signals_of
+from chronolet.qos import signals
 from chronolet.qos.decider import DECIDER
 from chronolet.qos.state import State
 from chronolet_schemas import pod
@@ -28,6 +29,7 @@ def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
         state=State,
         format=1,
         decider=DECIDER,
+        signals=signals_of(signals),
         subscribes={
             pod.CgroupRequested: _node,
             pod.ContainerStarted: _node,

@@ -24,7 +24,8 @@ from chronolet.adapters.kube_sinks import calls
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.kernel.decider import Due, Effect
 from chronolet.kernel.kind import Job
-from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import Committed
@@ -34,6 +35,7 @@ from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
 from chronolet.node.composition import event_sinks
 from chronolet.node.metrics.requests import RequestMetrics
+from chronolet.node.settings.policies import event_policy
 from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position
@@ -116,7 +118,7 @@ class _Node:
             event_qps=0,
         )
         named = event_sinks.sinks(settings, RequestMetrics(CollectorRegistry()))
-        self.kind = kind(jobs(named), event_sinks.policy(settings, named, RETRY_PAUSE))
+        self.kind = kind(jobs(named), event_policy(settings, RETRY_PAUSE))
         head = MemoryStore(MemoryServer()).heads([_SHARD])[_SHARD]
         self.ledger = Ledger(self.kind, _SHARD, "1:x", head, registry.SCHEMA)
         self.now = _T0

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from chronolet.kernel.decider import Due
 from chronolet.prober import signals, wanted
 from chronolet.prober.actor import kind
-from chronolet.prober.decider import DECIDER, LONGEST_OUTPUT
+from chronolet.prober.decider import DECIDER
 from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import ExecAction, Probe
 from tests.deciders.given import Scene, given
@@ -198,11 +198,6 @@ def test_a_lasting_failure_is_reported_at_intervals() -> None:
     ).then_kube_events(("Unhealthy", "Readiness probe failed: still"))
     outcome(scene, "failure", at=200_000)
     assert scene.kinds == ["ProbeFailed"], "the clock was set back"
-
-
-def test_the_output_in_an_event_is_truncated() -> None:
-    scene = outcome(probing.probed(definition=Probe(failure_threshold=1)), "failure", output="x" * 5_000)
-    assert {len(event.output) for event in scene.facts} == {LONGEST_OUTPUT}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from chronolet.adapters.probes.probing import EXEC_SLOTS, Timing
 from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.ports.pods.probes import Result
 from chronolet.ports.runtime.runtime import Refusal
-from chronolet.prober.signals import ProbeLate, ProbeOutcome
+from chronolet.prober.signals import LONGEST_OUTPUT, ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe
 from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.prober.workers.probe_worker import GIVEN_UP, ProbeWorker, begin
@@ -167,6 +167,14 @@ def test_probes_run_on_schedule_and_only_changes_are_sent(
     raw = world.reported.raw[0]
     assert (raw.pod, raw.uid, raw.container, raw.probe, raw.id) == ("default/web", "u", "app", "Liveness", "c1")
     assert (raw.code, raw.output) == ("200", "ok")
+
+
+def test_the_output_that_is_sent_is_truncated(world: World, serve: Serve) -> None:
+    body = b"x" * (LONGEST_OUTPUT + 100)
+    server = serve(responses(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)))
+    context = world.begin(http(server.port))
+    wait_until(lambda: bool(context.outcomes()), "an outcome")
+    assert context.outcomes()[0].output == "x" * LONGEST_OUTPUT
 
 
 def test_the_first_probe_is_on_time_and_a_restarted_worker_keeps_the_schedule(world: World, serve: Serve) -> None:

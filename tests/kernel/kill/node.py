@@ -20,12 +20,13 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.keys import Shard, shards_of
+from tests.kernel import mirror, tally
 from tests.kernel.kill import guarantees
 from tests.kernel.kill.farm import Farm
 from tests.kernel.kill.sender import Sender
 from tests.kernel.kill.watcher import Watcher
 from tests.kernel.kill.worker import SHARDS, WorkerJob
-from tests.support import scratch
+from tests.support import redecided, scratch
 from tests.support.patience import PATIENT
 from tests.support.redis.server import PrivateRedis
 
@@ -190,6 +191,8 @@ class Node:
         notes = guarantees.check_notes(self.folder, entries, lines, lost=self.done["entries lost"])
         errors = [path.read_text() for path in (self.folder / "errors").iterdir()]
         assert not errors, errors[0]
+        if lossless:
+            redecided.check(entries, [tally.kind(SHARDS["tally"]), mirror.kind(SHARDS["mirror"])])
         assert self.sender.total >= least, f"only {self.sender.total} inputs"
         figures = Counter(inputs=self.sender.total, doubts=self.sender.doubts, sent_again=self.sender.sent_again)
         report("attacks", self.done)

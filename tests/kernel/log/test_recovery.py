@@ -15,7 +15,8 @@ from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.hosting import hosted_shards
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.recovery import Recovery
-from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore

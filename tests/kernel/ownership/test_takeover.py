@@ -318,6 +318,7 @@ def test_a_shard_without_its_history_is_quarantined_and_the_others_continue(rig:
     thief = rig.store.acquire(Shard("tally"), "", "thief", registry.SCHEMA)
     assert isinstance(thief, Acquired)
     assert rig.store.snapshot(Shard("tally"), thief.head.token, snapshot)
+    rig.has_forged_states = True
     rig.store.retire("thief", [(Shard("tally"), thief.head.token)])
     available = threading.Event()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from chronolet.kernel.effects.slot import PauseOver
 from chronolet.kernel.step.batching import batched
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal
 from chronolet_schemas.times import Stamp
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chronolet.kernel.decider import Due
-from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.storage.store import Committed, Head
 from chronolet_schemas.envelope import START, Message, Position
 from chronolet_schemas.keys import Shard

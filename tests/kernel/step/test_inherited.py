@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.kernel.step.inherited import still_needed, undecided
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import shard_for
 

@@ -4,7 +4,8 @@ import pytest
 
 from chronolet.kernel.decider import EffectFailed
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.step.ledger import SUBJECTS_KEPT, Input, Ledger, SilentMessage
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import SUBJECTS_KEPT, Ledger, SilentMessage
 from chronolet.kernel.step.snapshots import decode_states
 from chronolet.kernel.storage.redis.replies import NEVER_OWNED
 from chronolet.kernel.storage.store import Committed

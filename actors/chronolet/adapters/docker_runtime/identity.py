@@ -79,6 +79,11 @@ class EngineIdentities:
             assert self._known is not None  # noqa: S101 - set by an attempt without a failure
             return self._known.identity
 
+    def latest(self) -> EngineIdentity | None:
+        """Return the identity that was read last, without asking the engine; None if none has answered."""
+        known = self._known
+        return None if known is None else known.identity
+
     def close(self) -> None:
         """Close the connection."""
         with self._asking:

@@ -10,18 +10,16 @@ from collections.abc import Sequence
 
 import structlog
 
-from chronolet.ports.kube_sinks import Outcome
+from chronolet.ports.kube_sinks import LOCAL_BATCHES, Outcome
 from chronolet_schemas.kube_events import Post
 
 log = structlog.get_logger("chronolet.kube_events")
-
-_BATCH_SIZE = 100
 
 
 class LogSink:
     """Implements `ports.kube_sinks.Sink` with the agent's log."""
 
-    batch_size = _BATCH_SIZE
+    batch_size = LOCAL_BATCHES["log"]
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
         for n, post in enumerate(posts):

@@ -15,12 +15,11 @@ import msgspec
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import ResponseError
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
-from chronolet.ports.kube_sinks import Outcome, api_event
+from chronolet.ports.kube_sinks import LOCAL_BATCHES, Outcome, api_event
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
-_BATCH_SIZE = 250
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
 """Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream already has that
@@ -36,7 +35,7 @@ class StreamSink:
     newest `length` of them.
     """
 
-    batch_size = _BATCH_SIZE
+    batch_size = LOCAL_BATCHES["redis"]
 
     def __init__(
         self, url: str, node: str, *, keep_milliseconds: int, length: int, timeout_seconds: float = 10.0

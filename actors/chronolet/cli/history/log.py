@@ -24,7 +24,7 @@ from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
-from chronolet_schemas import codec, times
+from chronolet_schemas import codec, data_fields, times
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _BLOCK_MILLISECONDS = 5_000
@@ -139,7 +139,8 @@ def decoded(entry: Entry) -> Any:
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         return f"undecodable ({error}): {entry.data.hex()}"
     if isinstance(found, dict):
-        found.pop(times.FIELD, None)  # shown as the entry's time
+        found.pop(data_fields.TIME, None)  # shown as the entry's time
+        found.pop(data_fields.INPUT, None)  # for `replay --verify`; no text
     return found
 
 

@@ -19,7 +19,7 @@ from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.kind import Begun, Effect, EffectFailed, EventDriven, Job, Report
 from chronolet.kernel.observer import Observer, Outcome, Queue
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import START, Signal
 

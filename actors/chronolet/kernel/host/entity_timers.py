@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.kind import Due
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet_schemas.envelope import START
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ from chronolet.kernel.host.entity_timers import EntityTimers
 from chronolet.kernel.host.host_handle import HostHandle, Item, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
-from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input, Turn, touched
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Turn, touched
 from chronolet.kernel.step.retry_counts import RetryCounts
 from chronolet.kernel.step.shard_writer import ShardWriter
 from chronolet.kernel.step.suspects import GIVEN_UP, Suspects, mark_of
@@ -186,9 +187,8 @@ class Host(pykka.ThreadingActor):
         of them may have crashed the former owner.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
-        marks = {
-            mark_of(key, one) for key in self.ledger.states for one in self._runner.counted(self._outstanding(key))
-        }
+        outstanding = {key: self.ledger.outstanding(key) for key in self.ledger.states}
+        marks = {mark_of(key, one) for key, effects in outstanding.items() for one in self._runner.counted(effects)}
         dues = {key: due for key, state in self.ledger.states.items() if (due := decider.due(state)) is not None}
         timers = {self._timers.message(key, due).identity() for key, due in dues.items()}
         self._forget += (*self._suspects.drop(marks), *self._retries.drop(timers))
@@ -220,7 +220,7 @@ class Host(pykka.ThreadingActor):
         freed = [one for one in settled if one is not None]
         try:
             for slot, pause in freed:
-                self._runner.settle(slot, self._outstanding(slot.key), pause)
+                self._runner.settle(slot, self.ledger.outstanding(slot.key), pause)
             if self._begun:
                 self._reconcile({*touched(turn), *turn.to_reconcile})
         finally:
@@ -390,9 +390,5 @@ class Host(pykka.ThreadingActor):
             state = self.ledger.states.get(key)
             due = None if state is None else self.ledger.kind.decider.due(state)
             self._timers.arm(key, due, now)
-            self._runner.reconcile(key, self._outstanding(key), partial(self.ledger.cause_for, key))
+            self._runner.reconcile(key, self.ledger.outstanding(key), partial(self.ledger.cause_for, key))
         self._runner.launch()
-
-    def _outstanding(self, key: str) -> Sequence[Any]:
-        state = self.ledger.states.get(key)
-        return () if state is None else self.ledger.kind.decider.outstanding(state)

@@ -16,7 +16,8 @@ from chronolet.kernel.effects.runner import NoteKey
 from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
 from chronolet.kernel.host.inbox import Inbox
 from chronolet.kernel.observer import Backlog
-from chronolet.kernel.step.ledger import Input, Ledger
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 

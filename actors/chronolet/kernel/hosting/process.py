@@ -87,6 +87,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The name of the machine, for people."""
     adopt: Adopt | None = None
     """Called before the first shards of a log are acquired, to adopt what is already running."""
+    describe: Callable[[str], kernel.ProcessStarted] | None = None
+    """Returns the description of the process with this id, which is recorded before it decides anything."""
     refuses: Refuses | None = None
     """Returns the kinds that this process must not host now. If None, it may host all."""
     clock: Clock = field(default_factory=Clock)
@@ -287,6 +289,8 @@ class Process:
             added = kernel.KindAdded(kind=kind, shards=setup.shards[kind])
             counts[kind] = setup.store.add_kind(kind, setup.shards[kind], record_of(added, entity, actor))
             log.info("kind added to the log", kind=kind, shards=counts[kind])
+        if setup.describe is not None:  # each time: the log may have lost the event
+            setup.store.record(self.run, record_of(setup.describe(self.id), entity, actor))
         return Router(setup.kinds, counts)
 
     def _enter(self, phase: str) -> None:

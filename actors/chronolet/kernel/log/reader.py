@@ -17,7 +17,7 @@ import structlog
 
 from chronolet.kernel.host.host_handle import HostHandle
 from chronolet.kernel.log.loss import lacks_what_was_read
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Inputs, Store, StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import START, Position

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chronolet.kernel.kind import Batcher
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet_schemas.envelope import Event, Position
 from chronolet_schemas.times import Stamp
 
@@ -41,4 +41,4 @@ def _alike(one: Input, other: Input) -> bool:
 def _combined(batches: Mapping[type[Event], Batcher], run: list[Input]) -> Input:
     last = run[-1]
     message = batches[type(last.message)]([(Stamp(item.at, item.time), item.message) for item in run])  # type: ignore[index]
-    return last._replace(message=message)
+    return last._replace(message=message, entries=len(run))

@@ -11,7 +11,7 @@ first change may still matter; an entry is decided if any table says so.
 
 from __future__ import annotations
 
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet.kernel.storage.layout import Decided
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import shard_for

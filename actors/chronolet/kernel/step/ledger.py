@@ -7,18 +7,20 @@ I/O, no clock. Next: `host`, `recovery`.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
-from chronolet.kernel.decider import Due, Effect, EffectFailed
+from chronolet.kernel.decider import Due, Effect
 from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Kind
+from chronolet.kernel.recording.inputs import InputRecorder
+from chronolet.kernel.step.input import Input
 from chronolet.kernel.step.snapshots import EntityImage, encode_states
-from chronolet.kernel.storage.store import Committed, DeadLetter, Head
+from chronolet.kernel.storage.store import Committed, DeadLetter, Head, owner_of
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Command, Event, Message, Position, Record
 from chronolet_schemas.keys import Shard
@@ -42,43 +44,6 @@ class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the 
 
 class StillDue(Exception):  # noqa: N818
     """The events that the decider returned for a `Due` leave the entity due. The timer would fire again and again."""
-
-
-class Input(NamedTuple):
-    """One message for a shard.
-
-    `at` is the message's position in the log, its id in the mailbox, or START if it exists only in memory.
-    `undecodable` is the error if the message cannot be decoded or routed; such a message is quarantined, not decided.
-    """
-
-    source: Literal["log", "mailbox", "signal", "due"]
-    at: Position
-    keys: tuple[str, ...]
-    message: Message | None
-    cause: str
-    type: str
-    entity: str = ""
-    data: bytes = b""
-    undecodable: str = ""
-    time: int = 0
-    """When the log entry was written, in milliseconds; 0 if the message is not from the log."""
-
-    def identity(self) -> str:
-        """Return a key that is the same on each delivery of the message: its place in log or mailbox, or its
-        content.
-        """
-        if self.source in ("log", "mailbox"):
-            return f"{self.source}:{self.at}"
-        about = ""
-        if isinstance(self.message, EffectFailed):
-            about = f"{self.message.subject}:{self.message.intent}"
-        elif isinstance(self.message, Due):
-            about = str(self.message.at)
-        elif self.source == "signal":
-            # Include the content: the success of another signal of the same type must not reset this one's attempt
-            # count.
-            about = f"{zlib.crc32(repr(self.message).encode()):08x}"
-        return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
 
 
 class Turn(Struct, Generic[S]):
@@ -129,6 +94,11 @@ class Ledger(Generic[S]):
         self.actor = f"{shard}#{epoch}"
         self._prefix = f"{kind.name}."
         self._own: dict[type[Event], bool] = {}
+        self._effects: dict[str, tuple[S, Sequence[Effect]]] = {}
+        """For each entity, the outstanding effects of the state for which they were computed last: they are needed
+        after the step, to start them, and in the next decision, to record what it was made from.
+        """
+        self._recorder = InputRecorder(kind, owner_of(token))
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
@@ -201,7 +171,9 @@ class Ledger(Generic[S]):
 
     def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
         """Add one of the kernel's own events about this shard to the turn."""
-        turn.records.append(self._record(event, f"shard/{self.shard}", cause))
+        record = self._record(event, f"shard/{self.shard}", cause)
+        self._recorder.note(record)
+        turn.records.append(record)
         turn.events.append(event)
         turn.owners.append(("", ""))
 
@@ -229,6 +201,11 @@ class Ledger(Generic[S]):
         at = positions.get(subject) or next(reversed(positions.values()), None)
         return str(at) if at else ""
 
+    def outstanding(self, key: str) -> Sequence[Effect]:
+        """Return the effects that should be running for an entity."""
+        state = self.states.get(key)
+        return () if state is None else self._outstanding_in(state, key)
+
     def snapshot(self) -> bytes:
         """Encode all entities for a snapshot, as msgpack."""
         return encode_states(self.images())
@@ -255,11 +232,15 @@ class Ledger(Generic[S]):
         if isinstance(item.message, Due) and not self._is_due(known, item.message):
             return  # an earlier message of this turn has moved the due time
         entity = f"{self.kind.name}/{key}"
-        events = decider.decide(decider.initial if known is None else known, item.message, now)
+        state = decider.initial if known is None else known
+        events = decider.decide(state, item.message, now)
         if isinstance(item.message, Due) and not events:
             raise SilentMessage(f"{entity}: due at {item.message.at} yielded no event, expected at least one")
-        for event in events:
-            turn.records.append(self._record(event, entity, item.cause))
+        records = [self._record(event, entity, item.cause) for event in events]
+        if records:
+            records[0] = self._recorder.recorded(item, state, partial(self._outstanding_in, state, key), now, records)
+        for record, event in zip(records, events, strict=True):
+            turn.records.append(record)
             turn.events.append(event)
             turn.owners.append((key, event.subject()) if self._is_own(event) else ("", ""))
             known = turn.states[key] = folded(decider, known, event)
@@ -269,6 +250,12 @@ class Ledger(Generic[S]):
             due = decider.due(known)
             if due is not None and due <= item.message.at:
                 raise StillDue(f"{entity}: due at {item.message.at}, and still due at {due} after its events")
+
+    def _outstanding_in(self, state: S, key: str) -> Sequence[Effect]:
+        known = self._effects.get(key)
+        if known is None or known[0] is not state:
+            known = self._effects[key] = (state, self.kind.decider.outstanding(state))
+        return known[1]
 
     def _is_due(self, known: S | None, message: Due) -> bool:
         due = None if known is None else self.kind.decider.due(known)
@@ -316,6 +303,7 @@ class Ledger(Generic[S]):
         if state is None:
             self.states.pop(key, None)
             self.positions.pop(key, None)
+            self._effects.pop(key, None)
         else:
             self.states[key] = state
 

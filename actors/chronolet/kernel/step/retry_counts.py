@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input
+from chronolet.kernel.step.input import Input
+from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 from chronolet.kernel.step.suspects import PREFIX
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from chronolet.kernel.kind import EventRoute, Kind
-from chronolet.kernel.step.ledger import Input
+from chronolet.kernel.step.input import Input
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Entry, Event, Mail
 from chronolet_schemas.keys import Shard, shard_for, shards_of

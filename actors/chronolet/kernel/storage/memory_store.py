@@ -73,6 +73,15 @@ class MemoryStore(MemoryMembers, MemoryLayout):
                 server.changed.notify_all()
             return Run(run=server.run, shards=dict(server.counts), new=server.run == run)
 
+    def record(self, run: str, record: Record) -> bool:
+        server = self._server
+        with server.changed:
+            if not server.run or run != server.run:
+                return False
+            server.append(record)
+            server.changed.notify_all()
+            return True
+
     def run(self) -> str:
         with self._server.changed:
             return self._server.run

@@ -228,6 +228,11 @@ class Store(Members, LayoutStore, Protocol):
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
         """Begin the log with `record` (`kernel.LogStarted`) if there is none. Returns the new or the existing run."""
 
+    def record(self, run: str, record: Record) -> bool:
+        """Append an event of a process to the log. Returns False if the log belongs to another run. After a lost reply,
+        a repeat appends the event again.
+        """
+
     def run(self) -> str:
         """Return the log's run, under which its archive files are stored; empty if there is no log."""
 

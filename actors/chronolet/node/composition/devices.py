@@ -13,13 +13,13 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import actor as devices
 from chronolet.devices import effects
-from chronolet.devices.context import Policy
 from chronolet.devices.state import State
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.metrics.devices import DeviceMetrics
+from chronolet.node.settings.policies import devices_policy
 from chronolet.node.settings.table import Settings
 from chronolet.pod import actor as pod
 from chronolet.pod.state import State as PodState
@@ -46,12 +46,7 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: Devi
         observe_allocate=metrics.allocate_took,
         max_plugins=settings.max_device_plugins,
     )
-    policy = Policy(
-        node=settings.node,
-        wait_for_resources=settings.wait_for_resources,
-        topology=settings.topology_manager_policy,
-    )
-    return devices.kind(policy, effects.jobs(deps), effects.standing(deps))
+    return devices.kind(devices_policy(settings), effects.jobs(deps), effects.standing(deps))
 
 
 class LogReader:

@@ -1,6 +1,6 @@
-"""Builds the configured KubeEvent sinks and their delivery rules.
+"""Builds the configured KubeEvent sinks.
 
-Input: settings. Output: adapters and rules by sink name. Next: `kinds`.
+Input: settings. Output: adapters by sink name. Next: `kinds`.
 """
 
 from __future__ import annotations
@@ -8,16 +8,9 @@ from __future__ import annotations
 from chronolet.adapters.kube_sinks import KubernetesSink, LogSink, StreamSink, WebhookSink
 from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, Caller, HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
-from chronolet.kube_events.policy import Policy, Rules
 from chronolet.node.metrics.requests import MeasuredCaller, RequestMetrics
 from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
-
-_LOCAL_BACKLOG = 10_000
-"""Maximum backlog of the local sinks (the node's Redis, the agent's log), unless `event_stream_length` is larger. These
-sinks keep up with the recorded events: an event dropped from a backlog of this size would have been trimmed from the
-stream immediately anyway.
-"""
 
 
 def sinks(settings: Settings, metrics: RequestMetrics, call_seconds: float = CALL_SECONDS) -> dict[str, Sink]:
@@ -48,14 +41,3 @@ def sinks(settings: Settings, metrics: RequestMetrics, call_seconds: float = CAL
         pace = Pace(settings.event_qps, settings.event_burst)
         found["kubernetes"] = KubernetesSink(caller, settings.node, settings.event_api_token_file, pace)
     return found
-
-
-def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
-    """Return the delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
-    return Policy(sinks={name: _rules(settings, sink, pause) for name, sink in named.items()})
-
-
-def _rules(settings: Settings, sink: Sink, pause: int) -> Rules:
-    if sink.batch_size > 1:
-        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.batch_size, pause=pause)
-    return Rules(backlog=settings.event_backlog, pause=pause)

@@ -6,12 +6,12 @@ Input: `Parts`, `Tuning`. Output: the Kinds that this process hosts, by name. Ne
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.device_plugins.cdi import HostCdi
@@ -35,8 +35,9 @@ from chronolet.manifests import effects as manifests_effects
 from chronolet.node.composition import collectors, event_sinks
 from chronolet.node.composition import devices as node_devices
 from chronolet.node.composition.parts import Parts, agent_version
-from chronolet.node.composition.shares import holding, policy
+from chronolet.node.composition.shares import holding
 from chronolet.node.metrics.measured_volumes import MeasuredVolumes
+from chronolet.node.settings import policies
 from chronolet.node.settings.table import Settings
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
@@ -82,7 +83,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "pod": lambda: pod.kind(
             pod_effects.jobs(_pod_dependencies(parts, run), _start_limits(settings)),
             settings.participants,
-            policy(settings),
+            policies.pod_policy(settings, platform.machine()),
         ),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(
@@ -100,7 +101,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
         "kube_events": lambda: _kube_events(parts, tuning),
-        "keeper": lambda: keeper.kind(_keeping(parts, tuning), replace(tuning.policy, node=settings.node)),
+        "keeper": lambda: keeper.kind(_keeping(parts, tuning), policies.keeper_policy(settings, tuning.policy)),
     }
     return {name: makers[name]() for name in settings.actors}
 
@@ -169,7 +170,7 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
 def _kube_events(parts: Parts, tuning: Tuning) -> Kind[Any]:
     settings = parts.settings
     sinks = event_sinks.sinks(settings, parts.metrics.requests, tuning.event_call_seconds)
-    return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, tuning.event_pause))
+    return kube_events.kind(kube_events_effects.jobs(sinks), policies.event_policy(settings, tuning.event_pause))
 
 
 def _keeping(parts: Parts, tuning: Tuning) -> Keeping:

@@ -1,23 +1,21 @@
 """Translates the resource settings into qos's terms, and checks that this machine can satisfy them.
 
-Input: settings, the machine. Output: `Sharing`, admission `Policy`; SettingsError. Next: `parts`, `kinds`. Source:
+Input: settings, the machine. Output: `Sharing`; SettingsError. Next: `parts`, `kinds`. Source:
 pkg/kubelet/cm (NewContainerManager, validateNodeAllocatable).
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 
+from chronolet.node.settings.policies import labels
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
-from chronolet.pod.admission.node_policy import Policy
 from chronolet.ports.machine.cgroups import CgroupRefusal, Cgroups, Driver
 from chronolet.ports.machine.host import Host
 from chronolet.qos import tree
 from chronolet.qos.effects import machine
 from chronolet.qos.sharing import Means, Sharing, described, problem
-from chronolet.qos.system import architecture
 from chronolet.rules.resources.container_limits import Holding
 
 _MICROSECONDS = 1000
@@ -44,30 +42,10 @@ def sharing(settings: Settings) -> Sharing:
         memory_reservation=settings.memory_reservation_policy,
         memory_throttling_factor="" if factor is None else str(factor),
         capacity=settings.node_capacity,
-        labels=labels(settings),
+        labels=labels(settings, platform.machine()),
         node_affinity=settings.node_affinity,
         allowed_unsafe_sysctls=settings.allowed_unsafe_sysctls,
         wait_for_host_ports=settings.wait_for_resources,
-    )
-
-
-def labels(settings: Settings) -> Mapping[str, str]:
-    """Return the node's labels: the well-known ones, and those from the settings, which take precedence."""
-    return {
-        "kubernetes.io/arch": architecture(platform.machine()),
-        "kubernetes.io/hostname": settings.node,
-        "kubernetes.io/os": "linux",
-        **settings.node_labels,
-    }
-
-
-def policy(settings: Settings) -> Policy:
-    """Return the node's own admission rules, which are applied to a pod before any other kind decides."""
-    return Policy(
-        name=settings.node,
-        labels=labels(settings),
-        node_affinity=settings.node_affinity,
-        allowed_unsafe_sysctls=settings.allowed_unsafe_sysctls,
     )
 
 

@@ -20,6 +20,7 @@ from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
 from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
+from chronolet.node.composition.description import description
 from chronolet.node.composition.kinds import SHARDS, kinds
 from chronolet.node.composition.parts import Parts, agent_version, parts
 from chronolet.node.composition.sites import Sited, sited
@@ -127,6 +128,7 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], site: Sited, faul
             faults=faults,
             observer=adapters.metrics,
             adopt=adoption.adopt if can_adopt(settings.actors) else None,
+            describe=lambda process: description(settings, site.identities.latest, process),
             refuses=site.guard.refuses,
             lease_milliseconds=tuning.lease_milliseconds,
             timing=tuning.timing,

@@ -12,16 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Latest
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.http.api_node import facts
 from chronolet.node.http.api_pods import PodObjects
@@ -29,7 +26,7 @@ from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.server import Query, Response, Show
 from chronolet.node.metrics.probes import CONTENT_TYPE as METRICS
 from chronolet.node.settings import table as known
-from chronolet.node.settings.setting import Setting
+from chronolet.node.settings.plain import plain_value
 from chronolet.node.settings.table import Settings
 from chronolet.node.state_page.page import StatePage
 from chronolet.node.stats.cadvisor_page import cadvisor_metrics
@@ -96,19 +93,17 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
     return {path: _shown(Rendered(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
-_SERVERS = ("event_webhook_url", "event_api_server", "tracing_endpoint")
-"""URL settings that are shown without path and query, which may contain a secret."""
-
-
 def configz(settings: Settings) -> Show:
     """Return the page /configz: the settings by KubeletConfiguration field, or by flag name if they have no field."""
     shown: Object = {"kubeletconfig": {}, "chronolet": {"node": settings.node}}
     for one in known.SETTINGS:
-        value = getattr(settings, one.name)
+        value = plain_value(settings, one.name)
+        if one.metavar == "DURATION" and isinstance(value, int):
+            value = go_duration(value)
         if one.field:
-            _put(shown["kubeletconfig"], one.field.split("."), _plain_value(one, value))
+            _put(shown["kubeletconfig"], one.field.split("."), value)
         else:
-            shown["chronolet"][one.flag.removeprefix("--")] = _plain_value(one, value)
+            shown["chronolet"][one.flag.removeprefix("--")] = value
     body = msgspec.json.encode(shown)
     return lambda _: Response(200, body, JSON)
 
@@ -117,22 +112,6 @@ def _put(where: Object, path: Sequence[str], value: object) -> None:
     for name in path[:-1]:
         where = where.setdefault(name, {})
     where[path[-1]] = value
-
-
-def _plain_value(one: Setting, value: object) -> object:
-    if one.metavar == "DURATION" and isinstance(value, int):
-        return go_duration(value)
-    if one.name == "redis" and isinstance(value, str):
-        return where(value) if value else ""  # without password and options
-    if one.name == "docker" and isinstance(value, str):
-        scheme, mark, rest = value.partition("://")
-        return f"{scheme}{mark}{rest.rpartition('@')[2]}"
-    if one.name in _SERVERS and isinstance(value, str) and value:
-        parts = urlsplit(value)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    if isinstance(value, tuple):
-        return [str(part) for part in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 class _Page(Protocol[T_co]):

@@ -262,7 +262,7 @@ class ProbeWorker(SharedActor):
                 outcome="unjudged",
                 at=at,
                 milliseconds=round(since * 1000),
-                output=reading.output,
+                output=reading.output[: signals.LONGEST_OUTPUT],
                 short_of=explained,
                 stalled_milliseconds=stalled(reading.delay),
                 unjudged=self._patience.count,
@@ -280,7 +280,7 @@ class ProbeWorker(SharedActor):
                 outcome=reading.result,
                 at=at,
                 milliseconds=round(since * 1000),
-                output=reading.output,
+                output=reading.output[: signals.LONGEST_OUTPUT],
                 code=reading.code,
                 short_of=short_of,
             )

@@ -20,6 +20,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "chronolet_2": ("leases.lua",),
     "chronolet_steps_2": ("steps.lua",),
     "chronolet_site_1": ("site.lua",),
+    "chronolet_record_1": ("record.lua",),
     "chronolet_members": ("members.lua",),
     "chronolet_shards_1": ("shards.lua",),
     "chronolet_show": (

@@ -104,6 +104,9 @@ class RedisStore(RedisMembers, RedisLayout):
         # A repeat after a lost reply finds the run that this call began.
         return Run(run=found, shards=fixed, new=found == run)
 
+    def record(self, run: str, record: Record) -> bool:
+        return bool(self._function("record", (self._keys.meta, self._keys.log), run, *record)[0] == b"OK")
+
     def run(self) -> str:
         meta = self._keys.meta
         return text(self._query([meta], [("HGET", meta, "run")])[0] or b"")
