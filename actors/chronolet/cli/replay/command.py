@@ -1,7 +1,7 @@
 """`chronolet replay`: prints the node's state at a moment of the past, or what happened step by step.
 
 Input: moments, what to show. Output: tables, lines or JSON. Next: one module per mode: `state` for `--at`, `stepping`
-for `--step`, this one for all steps in a row.
+for `--step`, `verifying` for `--verify`, this one for all steps in a row.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def _subjects(context: click.Context, parameter: click.Parameter, incomplete: st
     help="only what is about pod/NAME, or about pods, devices, images or nodes; may be repeated",
 )
 @click.option("--step", "stepping", is_flag=True, help="go through the steps by keys, in a terminal")
+@click.option("--verify", "verifying", is_flag=True, help="decide everything again, and compare with the log")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object per step")
 def command(
     *,
@@ -82,11 +83,13 @@ def command(
     speed: float | None,
     only: Sequence[str],
     stepping: bool,
+    verifying: bool,
     output: str | None,
 ) -> None:
     """Show the state at a moment of the past, or what happened step by step."""
     _check(
-        {"--at": at, "--from": begin, "--to": end, "--follow": following, "--speed": speed, "--step": stepping},
+        {"--at": at, "--from": begin, "--to": end, "--follow": following, "--speed": speed, "--step": stepping}
+        | {"--verify": verifying, "--only": only or None},
         output=output,
     )
     from chronolet.cli.replay.wanted import wanted  # noqa: PLC0415 - `--help` needs none of them
@@ -103,6 +106,11 @@ def command(
         first = Located(START, 0) if begin is None else node.go_to(begin, "--from")
         if last.position < first.position:
             raise Failure(f"--from: found {begin}, expected a moment before --to")
+        if verifying:
+            from chronolet.cli.replay.verifying import verify  # noqa: PLC0415 - one module per mode
+
+            verify(node, first, last, output, whole=end is None)
+            return
         if stepping:
             from chronolet.cli.replay.stepping import run  # noqa: PLC0415 - one module per mode
 
@@ -114,7 +122,12 @@ def command(
 def _check(given: dict[str, object], *, output: str | None) -> None:
     """Refuse options that exclude each other, and `--step` without a terminal."""
     flags = [name for name, value in given.items() if value not in (None, False)]
-    excluded = {"--at": flags[1:], "--follow": ["--to"], "--step": ["--follow", "--speed"]}
+    excluded = {
+        "--at": [one for one in flags if one not in ("--at", "--only")],
+        "--follow": ["--to"],
+        "--step": ["--follow", "--speed"],
+        "--verify": ["--follow", "--speed", "--step", "--only"],
+    }
     for flag, others in excluded.items():
         if flag in flags and (other := next((one for one in others if one in flags), None)):
             raise click.UsageError(f"found {flag} with {other}, expected one of them.")
