@@ -13,6 +13,7 @@ Each call that may make other processes act also adds an entry to the stream `me
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,11 +29,13 @@ class RedisMembers:
 
     _keys: Keys
 
+    @abstractmethod
     def _function(self, name: str, keys: Sequence[str], *arguments: str | bytes | int) -> list[Any]:
-        raise NotImplementedError
+        """See `RedisStore`."""
 
+    @abstractmethod
     def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
-        raise NotImplementedError
+        """See `RedisStore`."""
 
     def _wake_others(self) -> None:
         """Wake the processes that wait for a change of the members. If that fails, they notice the change at their next
