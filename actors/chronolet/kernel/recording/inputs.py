@@ -64,16 +64,16 @@ class InputRecorder:
         """Where the previous event was recorded."""
 
     def recorded(
-        self, item: Input, state: Any, outstanding: Outstanding, now: int, records: Sequence[Record]
+        self, item: Input, due: int | None, outstanding: Outstanding, now: int, records: Sequence[Record]
     ) -> Record:
-        """Return the first of `records`, the events that follow from `item`, with the field `_in` in its data. `state`:
-        the entity's state before them, with these outstanding effects.
+        """Return the first of `records`, the events that follow from `item`, with the field `_in` in its data. `due`,
+        `outstanding`: the timer (only needed for a `Due`) and the effects of the entity's state before them.
         """
         first = records[0]
         place, before = Place(first.entity, first.cause), self._last
         self._last = place
         time = None if type(item.message) in self._kind.timeless else now - base_of(first.cause)
-        value = self._value(item, state, outstanding, time, records)
+        value = self._value(item, due, outstanding, time, records)
         if self._process is not None:
             value, self._process = {BY: self._process, IN: value}, None
         elif value is None and place != before:
@@ -85,13 +85,13 @@ class InputRecorder:
         self._last = Place(record.entity, record.cause)
 
     def _value(
-        self, item: Input, state: Any, outstanding: Outstanding, time: int | None, records: Sequence[Record]
+        self, item: Input, due: int | None, outstanding: Outstanding, time: int | None, records: Sequence[Record]
     ) -> Any:
         message = item.message
         if item.source == "log" or message is None:
             return time if item.entries == 1 else [time, item.entries]
         if isinstance(message, Due):
-            return [time, DUE] if message.at == self._kind.decider.due(state) else [time, DUE, message.at]
+            return [time, DUE] if message.at == due else [time, DUE, message.at]
         if isinstance(message, Command):
             name = registry.type_of(type(message))
             return [time, name, *self._payloads.of_command(name, message, records)]

@@ -151,7 +151,7 @@ class Payloads:
 # -- what the events say -----------------------------------------------------------------------------------------------
 def _remaining(signal: Message, given: dict[str, Any], outstanding: Outstanding, group: Group) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    every = _all_fields(signal, given)
+    every = _all_fields(type(signal), given)
     for name, value in every.items():
         known, implied = _implied(name, every, outstanding, group)
         if known:
@@ -178,10 +178,21 @@ def _intent(subject: str | None, outstanding: Outstanding) -> str | None:
     return next((one.intent for one in outstanding() if subject in (None, one.subject)), None)
 
 
-def _all_fields(signal: Message, given: Mapping[str, Any]) -> dict[str, Any]:
+def _all_fields(cls: type[Message], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all fields as plain data; `given` lacks those with their default value."""
-    defaults = {name: getattr(signal, name) for name in signal.__struct_fields__ if name not in given}
-    return {**given, **_decode(_encode(defaults))}
+    defaults = _DEFAULTS.get(cls)
+    if defaults is None:
+        values = {one.encode_name: _default(one) for one in msgspec.structs.fields(cls) if not one.required}
+        defaults = _DEFAULTS[cls] = _decode(_encode(values))
+    return {**defaults, **given}
+
+
+_DEFAULTS: dict[type[Message], dict[str, Any]] = {}
+"""The default values of each class's fields as plain data; they are never changed."""
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
 
 
 def _deflated(data: bytes, dictionary: bytes) -> bytes:

@@ -229,7 +229,8 @@ class Ledger(Generic[S]):
         known = turn.states[key] if key in turn.states else self.states.get(key)
         if known is None and not self._may_create(item.message):
             return
-        if isinstance(item.message, Due) and not self._is_due(known, item.message):
+        due = decider.due(known) if isinstance(item.message, Due) and known is not None else None
+        if isinstance(item.message, Due) and (due is None or due > item.message.at):
             return  # an earlier message of this turn has moved the due time
         entity = f"{self.kind.name}/{key}"
         state = decider.initial if known is None else known
@@ -238,7 +239,7 @@ class Ledger(Generic[S]):
             raise SilentMessage(f"{entity}: due at {item.message.at} yielded no event, expected at least one")
         records = [self._record(event, entity, item.cause) for event in events]
         if records:
-            records[0] = self._recorder.recorded(item, state, partial(self._outstanding_in, state, key), now, records)
+            records[0] = self._recorder.recorded(item, due, partial(self._outstanding_in, state, key), now, records)
         for record, event in zip(records, events, strict=True):
             turn.records.append(record)
             turn.events.append(event)
@@ -256,10 +257,6 @@ class Ledger(Generic[S]):
         if known is None or known[0] is not state:
             known = self._effects[key] = (state, self.kind.decider.outstanding(state))
         return known[1]
-
-    def _is_due(self, known: S | None, message: Due) -> bool:
-        due = None if known is None else self.kind.decider.due(known)
-        return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
         """Whether the event belongs to this kind and is not an accompanying KubeEvent. Only own events request
