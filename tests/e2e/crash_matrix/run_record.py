@@ -47,7 +47,9 @@ _OF_NODE = {"Starting", "NodeReady", "FailedSync"}
 """Reasons of KubeEvents that are recorded once for each agent or log, or whenever a listing finds the engine dead."""
 
 _CREATION = (pod.SandboxCreated, pod.ContainerCreateRequested, pod.ContainerCreated, pod.ContainerCreateFailed)
-_LEFT_OUT = (kernel.LogStarted, kernel.ShardTakenOver, *_CREATION, pod.ContainerProcessEnded)
+_OF_PROCESSES = (kernel.LogStarted, kernel.ProcessStarted, kernel.ShardTakenOver)
+"""What each process writes: a run with a kill has more of them."""
+_LEFT_OUT = (*_OF_PROCESSES, *_CREATION, pod.ContainerProcessEnded)
 
 Plain = Callable[[str], str]
 
@@ -63,7 +65,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Reports of pleg by container and attempt."""
     manifests: list[str]
     kernel_events: list[str]
-    """Events of the kernel, except LogStarted, ShardTakenOver, and reports that an effect of the keeper is failing."""
+    """Events of the kernel, except those in _OF_PROCESSES, and reports that an effect of the keeper is failing."""
     docker: dict[str, list[str]]
     """Docker's actions by container name."""
     signals: list[str]
