@@ -45,14 +45,14 @@ def described(states: Iterable[State], results: Iterable[RawResult], now: int) -
 def _lines(state: State, results: Sequence[RawResult], now: int) -> Iterator[str]:
     if state.period_milliseconds != state.definition.period_seconds * 1000:
         yield line("Period", go_duration(state.period_milliseconds), 6)
-    yield line("Result", _result(state), 6)
+    yield line("Result", result_text(state), 6)
     if results:
         yield "      Last Results:"
         rows = [_row(one, now) for one in results]
         yield from table.lines(_HEAD, rows, indent=" " * 8)
 
 
-def _result(state: State) -> str:
+def result_text(state: State) -> str:
     """Format a probe's result and its streak, such as `failure (last 3 of 3 failures in a row)`."""
     word = state.result or "none"
     if not state.running:

@@ -62,7 +62,7 @@ def head(*, namespaced: bool, wide: bool) -> list[str]:
     return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ())]
 
 
-def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
+def row(container: Object, now: ages.Now, *, namespaced: bool, wide: bool) -> list[str]:
     """Return the cells of one container. AGE is the time since it started or terminated."""
     cells = [container["namespace"]] if namespaced else []
     state = container.get("state", {})

@@ -118,7 +118,7 @@ def head(*, wide: bool) -> list[str]:
     return [*HEAD, *(WIDE if wide else ())]
 
 
-def row(device: Object, now: int, *, wide: bool) -> list[str]:
+def row(device: Object, now: ages.Now, *, wide: bool) -> list[str]:
     """Return the cells of one device."""
     since = device.get("since")
     cells = [

@@ -72,7 +72,7 @@ def is_meant(image: Object, name: str) -> bool:
     return name in image["names"] or image["id"] == name or image["id"].rpartition(":")[2].startswith(name)
 
 
-def row(image: Object, now: int) -> list[str]:
+def row(image: Object, now: ages.Now) -> list[str]:
     """Return the cells of one image. An image without a tag is shown with its digest references."""
     tags = [one for one in image["names"] if "@" not in one] or image["names"]
     return [
@@ -86,7 +86,7 @@ def row(image: Object, now: int) -> list[str]:
     ]
 
 
-def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
+def _ago(moment: str | None, now: ages.Now, never: str = "<unknown>") -> str:
     return f"{ages.ago(pod_rows.milliseconds(moment), now)} ago" if moment else never
 
 

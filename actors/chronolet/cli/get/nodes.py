@@ -63,7 +63,7 @@ def head(*, wide: bool, labelled: bool) -> list[str]:
     return [*HEAD, *(WIDE if wide else ()), *(("LABELS",) if labelled else ())]
 
 
-def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
+def row(one: Object, now: ages.Now, *, wide: bool, labelled: bool) -> list[str]:
     """Return the node's cells in kubectl's format."""
     metadata, status = one["metadata"], one["status"]
     info = status["nodeInfo"]

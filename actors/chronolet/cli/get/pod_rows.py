@@ -28,13 +28,13 @@ class Summary(NamedTuple):
     last_restart: int
     """When the run before the latest restart ended, in milliseconds since the epoch; 0 if there was no restart."""
 
-    def restarted(self, now: int) -> str:
+    def restarted(self, now: ages.Now) -> str:
         """Format the RESTARTS cell: `0`, or `5 (2m ago)`."""
         tail = f" ({ages.ago(self.last_restart, now)} ago)" if self.restarts and self.last_restart else ""
         return f"{self.restarts}{tail}"
 
 
-def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
+def row(pod: Object, now: ages.Now, *, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
     """Return the cells of one pod."""
     summary = summarized(pod)
     metadata, status = pod["metadata"], pod.get("status", {})

@@ -172,7 +172,7 @@ def as_line(entry: Entry) -> str:
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
     words += [f"<-{_cause(entry.cause)}"] if entry.cause else []
-    return table.plain(" ".join([*words, _compact(decoded(entry), entry)]).rstrip())
+    return table.plain(" ".join([*words, compact(decoded(entry), entry)]).rstrip())
 
 
 def _cause(cause: str) -> str:
@@ -183,8 +183,8 @@ def _cause(cause: str) -> str:
     return _HASH.sub(lambda found: found[0][:_SHORT_HASH], cause)
 
 
-def _compact(data: Any, entry: Entry) -> str:
-    """Format the fields, except those that the line already contains."""
+def compact(data: Any, entry: Entry) -> str:
+    """Format the fields of an entry's data, as `decoded` returns it, except those that the line already contains."""
     if not isinstance(data, dict):
         return _short(data)
     if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:

@@ -1,7 +1,7 @@
 """`chronolet replay`: prints the node's state at a moment of the past, or what happened step by step.
 
 Input: moments, what to show. Output: tables, lines or JSON. Next: one module per mode: `state` for `--at`, `stepping`
-for `--step`, `verifying` for `--verify`, this one for all steps in a row.
+for `--step`, `verifying` for `--verify`, `cli.history.page` for `--html`, this one for all steps in a row.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -71,6 +72,12 @@ def _subjects(context: click.Context, parameter: click.Parameter, incomplete: st
 )
 @click.option("--step", "stepping", is_flag=True, help="go through the steps by keys, in a terminal")
 @click.option("--verify", "verifying", is_flag=True, help="decide everything again, and compare with the log")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="write all of it as one page for a browser, which needs no network",
+)
 @click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object per step")
 def command(
     *,
@@ -84,12 +91,13 @@ def command(
     only: Sequence[str],
     stepping: bool,
     verifying: bool,
+    html: Path | None,
     output: str | None,
 ) -> None:
     """Show the state at a moment of the past, or what happened step by step."""
     _check(
         {"--at": at, "--from": begin, "--to": end, "--follow": following, "--speed": speed, "--step": stepping}
-        | {"--verify": verifying, "--only": only or None},
+        | {"--verify": verifying, "--html": html, "--only": only or None},
         output=output,
     )
     from chronolet.cli.replay.wanted import wanted  # noqa: PLC0415 - `--help` needs none of them
@@ -111,6 +119,12 @@ def command(
 
             verify(node, first, last, output, whole=end is None)
             return
+        if html is not None:
+            from chronolet.cli.history.page.writing import write_page  # noqa: PLC0415 - one module per mode
+
+            written = write_page(node, html, first, last)
+            click.echo(f"{html}: {written.entries} events, {written.bytes / 1_000_000:.1f} MB")
+            return
         if stepping:
             from chronolet.cli.replay.stepping import run  # noqa: PLC0415 - one module per mode
 
@@ -124,6 +138,7 @@ def _check(given: dict[str, object], *, output: str | None) -> None:
     flags = [name for name, value in given.items() if value not in (None, False)]
     excluded = {
         "--at": [one for one in flags if one not in ("--at", "--only")],
+        "--html": ["--follow", "--speed", "--only", "--step", "--verify"],
         "--follow": ["--to"],
         "--step": ["--follow", "--speed"],
         "--verify": ["--follow", "--speed", "--step", "--only"],
@@ -131,8 +146,9 @@ def _check(given: dict[str, object], *, output: str | None) -> None:
     for flag, others in excluded.items():
         if flag in flags and (other := next((one for one in others if one in flags), None)):
             raise click.UsageError(f"found {flag} with {other}, expected one of them.")
-    if "--step" in flags and output:
-        raise click.UsageError("found --step with --output, expected one of them.")
+    for flag in ("--step", "--html"):
+        if flag in flags and output:
+            raise click.UsageError(f"found {flag} with --output, expected one of them.")
     if "--step" in flags and not sys.stdin.isatty():
         raise Failure("--step: found a standard input that is no terminal, expected one, whose keys choose the steps")
 

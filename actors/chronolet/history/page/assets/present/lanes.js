@@ -1,0 +1,112 @@
+"use strict";
+// The lanes of the timeline: a tree of tables, objects and the objects that belong to them. Pure.
+// Input: the model, what is expanded, a filter. Output: the visible lanes, from top to bottom. Next: timeline.js.
+
+/**
+ * @typedef {object} Lane
+ * @property {string} id the name of the table for its heading, `o` and the object's number for an object
+ * @property {number} object -1 for the heading of a table
+ * @property {number} depth
+ * @property {string} text
+ * @property {boolean | null} expanded null if nothing belongs to it
+ */
+
+class Lanes {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    /** @type {Set<string>} */
+    this.expanded = new Set(model.tables.map((one) => one.name));
+    /** @type {Map<number, number[]>} */
+    this.children = new Map();
+    /** @type {Map<string, number[]>} */
+    this.roots = new Map();
+    for (const table of model.tables) this.sort(table);
+  }
+
+  /** @param {Table} table */
+  sort(table) {
+    const parents = this.model.tables.find((one) => one.name === table.parent);
+    const numbers = table.objects.map((_, number) => number).sort((one, other) => table.compare(one, other, 0));
+    for (const number of numbers) {
+      const parent = parents && parents.numbers.get(table.parentName(number));
+      const known = /** @type {Map<string | number, number[]>} */ (parent === undefined ? this.roots : this.children);
+      const key = parents && parent !== undefined ? parents.offset + parent : table.name;
+      const list = known.get(key);
+      if (list) list.push(table.offset + number);
+      else known.set(key, [table.offset + number]);
+    }
+  }
+
+  /**
+   * Return the lanes. `matches` selects objects; what an object belongs to is shown with it.
+   * @param {((object: number) => boolean) | null} matches
+   */
+  visible(matches) {
+    /** @type {Lane[]} */
+    const found = [];
+    for (const table of this.model.tables) {
+      const objects = this.roots.get(table.name) || [];
+      const shown = matches ? objects.filter((one) => this.anyMatches(one, matches)) : objects;
+      if (!shown.length) continue;
+      const expanded = this.expanded.has(table.name);
+      found.push({ id: table.name, object: -1, depth: 0, text: `${table.title} (${shown.length})`, expanded });
+      if (expanded) for (const one of shown) this.add(found, one, 1, matches);
+    }
+    return found;
+  }
+
+  /**
+   * @param {Lane[]} found
+   * @param {number} object
+   * @param {number} depth
+   * @param {((object: number) => boolean) | null} matches
+   */
+  add(found, object, depth, matches) {
+    const { table, number } = this.model.tableOf(object);
+    const children = this.children.get(object) || [];
+    const name = table.objects[number];
+    const text = depth > 1 ? name.slice(name.lastIndexOf("/") + 1) : name;
+    const id = `o${object}`;
+    const expanded = children.length ? this.expanded.has(id) : null;
+    found.push({ id, object, depth, text: text.replace(/^default\//, ""), expanded });
+    if (!expanded) return;
+    for (const one of children) if (!matches || this.anyMatches(one, matches)) this.add(found, one, depth + 1, matches);
+  }
+
+  /**
+   * @param {number} object
+   * @param {(object: number) => boolean} matches
+   * @returns {boolean}
+   */
+  anyMatches(object, matches) {
+    return matches(object) || (this.children.get(object) || []).some((one) => this.anyMatches(one, matches));
+  }
+
+  /**
+   * Return an object and all that belong to it.
+   * @param {number} object
+   * @returns {number[]}
+   */
+  family(object) {
+    return [object, ...(this.children.get(object) || []).flatMap((one) => this.family(one))];
+  }
+
+  /** Expand what an object belongs to, so that its lane is visible. @param {number} object */
+  reveal(object) {
+    const { table, number } = this.model.tableOf(object);
+    const parents = this.model.tables.find((one) => one.name === table.parent);
+    const parent = parents && parents.numbers.get(table.parentName(number));
+    if (!parents || parent === undefined) return void this.expanded.add(table.name);
+    this.expanded.add(`o${parents.offset + parent}`);
+    this.reveal(parents.offset + parent);
+  }
+
+  /** @param {boolean} expanded */
+  setAll(expanded) {
+    for (const object of this.children.keys()) {
+      if (expanded) this.expanded.add(`o${object}`);
+      else this.expanded.delete(`o${object}`);
+    }
+  }
+}

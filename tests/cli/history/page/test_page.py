@@ -1,0 +1,160 @@
+"""`chronolet replay --html`: the page's data is what the commands print, and its errors are one line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chronolet_schemas.envelope import Position, Record
+from tests.cli.support.busy_node import LIVENESS, busy, failed_probe
+from tests.cli.support.histories import SECOND
+from tests.cli.support.written_node import NOON, WrittenNode, columns
+from tests.support.page_parts import parts, rows
+
+
+@pytest.fixture
+def node() -> WrittenNode:
+    return busy()
+
+
+def data(node: WrittenNode, folder: Path, *words: str) -> dict[str, Any]:
+    file = folder / "page.html"
+    result = node.run("replay", "--html", str(file), *words)
+    assert (result.status, result.errors) == (0, ""), result
+    assert result.output.startswith(f"{file}: ")
+    return parts(file.read_text(encoding="utf-8"))
+
+
+def test_the_entries_are_those_of_the_log(node: WrittenNode, tmp_path: Path) -> None:
+    found = data(node, tmp_path)
+    lines = node.run("log").output.splitlines()
+    assert found["summary"]["entries"] == len(lines) > 40
+    types = [found["entry.type.words"][one] for one in found["entry.type"]]
+    for line, type_, text in zip(lines, types, found["text.0"], strict=True):
+        assert type_.removesuffix("@1") in line
+        details = text.split(" ")[-1]
+        assert line.endswith(details)
+
+
+def test_each_pod_has_the_cells_that_get_prints(node: WrittenNode, tmp_path: Path) -> None:
+    found = data(node, tmp_path)
+    numbers = range(1, found["summary"]["entries"] + 1)
+    shown = 0
+    for n in numbers:
+        printed = columns(node.run("get", "pods", "-A", "-o", "wide", "--no-headers", "--at", f"#{n}").output)
+        of_page = rows(found, "pod", n)
+        assert [f"{row[0]}/{row[1]}" for row in printed] == sorted(of_page)
+        for row in printed:
+            cells = of_page[f"{row[0]}/{row[1]}"]
+            # An age is a number between two texts: the time from which on it counts.
+            assert [cell[0] for cell in cells if len(cell) == 1] == [
+                text for cell, text in zip(cells, row, strict=True) if len(cell) == 1
+            ]
+        shown += len(printed)
+    assert shown > 60
+
+
+def test_entries_belong_to_the_objects_that_they_are_about(node: WrittenNode, tmp_path: Path) -> None:
+    found = data(node, tmp_path)
+    tables = [one["name"] for one in found["summary"]["tables"]]
+    about: dict[str, set[str]] = {}
+    for type_, table, number in zip(found["entry.type"], found["entry.table"], found["entry.object"], strict=True):
+        name = f"{tables[table]} {found[f'{tables[table]}.objects'][number]}"
+        about.setdefault(found["entry.type.words"][type_].removesuffix("@1"), set()).add(name)
+    assert about["pod.ContainerExited"] == {"container default/web/app", "container default/web/side"}
+    assert about["pod.SandboxStarted"] == {"pod default/web"}
+    assert about["kube_events.Recorded"] == {"container default/web/app"}
+    assert about["prober.ProbeFailed"] == {"probe default/web/side/Liveness"}
+    assert about["devices.DevicesChosen"] == {"container default/web/app", "container default/db/app"}
+    assert about["devices.DevicesListed"] == about["kernel.LogStarted"] == {"node node-1"}
+    assert about["image_gc.ImageRemoved"] == {"gc image_gc"}
+
+
+def test_a_collector_is_idle_after_its_run_and_tells_what_it_removed(node: WrittenNode, tmp_path: Path) -> None:
+    found = data(node, tmp_path)
+    [cells] = rows(found, "gc", found["summary"]["entries"]).values()
+    assert [cell[0] for cell in cells if len(cell) == 1] == [
+        "image_gc", "idle", "1", "period", "removed 1, freed 400MB, failed 0",
+    ]  # fmt: skip
+
+
+def test_a_part_of_the_log_begins_with_the_state_before_it(node: WrittenNode, tmp_path: Path) -> None:
+    begin, end = f"@{NOON // 1000 + 65}", f"@{NOON // 1000 + 75}"
+    found = data(node, tmp_path, "--from", begin, "--to", end)
+    expected = node.run("get", "pods", "-A", "--no-headers", "--at", begin).output
+    assert [row[:2] for row in columns(expected)] == [name.split("/") for name in sorted(rows(found, "pod", 0))]
+    every = node.run("diff", "--from", begin, "--to", end, "--show", "events").output.splitlines()
+    assert 0 < found["summary"]["entries"] == len(every)
+
+
+def test_an_entry_that_cannot_be_decoded_is_shown_as_it_is(node: WrittenNode, tmp_path: Path) -> None:
+    with node.server.changed:
+        node.server.append(Record("pod.FromTheFuture@9", "pod/default/web", "", "pod#1", "", b"\xc1"))
+        node.server.append(Record("", "", "", "", "", b""))
+    file = tmp_path / "page.html"
+    result = node.run("replay", "--html", str(file))
+    assert result.status == 0
+    assert "1 entry of the log" in result.errors
+    found = parts(file.read_text(encoding="utf-8"))
+    assert found["text.0"][-2].startswith('"undecodable')
+    assert "default/web" in rows(found, "pod", found["summary"]["entries"])
+
+
+def test_no_text_of_the_log_is_in_the_page_as_it_is(node: WrittenNode, tmp_path: Path) -> None:
+    node.now += SECOND
+    text = "<script>hostile('x')</script>\u2028</script>"
+    hostile = failed_probe(1, node.now)
+    node.write(LIVENESS, msgspec.structs.replace(hostile, output=text))
+    file = tmp_path / "page.html"
+    node.run("replay", "--html", str(file))
+    page = file.read_text(encoding="utf-8")
+    assert "hostile" not in page
+    assert "<script>hostile(" in parts(page)["text.0"][-1]
+    assert "\\u2028" in parts(page)["text.0"][-1]
+
+
+def test_the_page_can_be_read_only_by_its_owner_and_replaces_an_older_one(node: WrittenNode, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("older")
+    data(node, tmp_path)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "error"),
+    [
+        (("--from", "soon"), 1, "error: --from: found 'soon', expected a duration before now"),
+        (("--from", "#9", "--to", "#5"), 1, "error: --from: found #9, expected a moment before --to"),
+        (("--from", "#9", "--to", "#9"), 1, "error: --html: found no entries between --from and --to, expected at"),
+        (("--at", "#9"), 2, "found --at with --html, expected one of them."),
+        (("--only", "pod/web"), 2, "found --html with --only, expected one of them."),
+        (("-f",), 2, "found --html with --follow, expected one of them."),
+        (("--speed", "2"), 2, "found --html with --speed, expected one of them."),
+        (("--step",), 2, "found --html with --step, expected one of them."),
+        (("--verify",), 2, "found --html with --verify, expected one of them."),
+        (("-o", "json"), 2, "found --html with --output, expected one of them."),
+    ],
+)
+def test_what_cannot_be_a_page_is_an_error_and_leaves_no_file(
+    node: WrittenNode, tmp_path: Path, words: Sequence[str], status: int, error: str
+) -> None:
+    result = node.run("replay", "--html", str(tmp_path / "page.html"), *words)
+    assert (result.output, result.status) == ("", status)
+    assert error in result.errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_does_not_exist_is_an_error(node: WrittenNode, tmp_path: Path) -> None:
+    result = node.run("replay", "--html", str(tmp_path / "none" / "page.html"))
+    assert result.errors == f"error: --html: {tmp_path}/none/page.html cannot be written: No such file or directory\n"
+    assert result.status == 1
+
+
+def test_a_later_entry_is_not_in_the_page(node: WrittenNode, tmp_path: Path) -> None:
+    last = node.server.last
+    found = data(node, tmp_path, "--to", f"#{last.n - 1}")
+    position = Position(int(sum(found["entry.milliseconds"])), int(sum(found["entry.number"])))
+    assert position.n == last.n - 1

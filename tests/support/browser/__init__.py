@@ -1,0 +1,1 @@
+"""A real browser without a window: Debian's Chromium."""
