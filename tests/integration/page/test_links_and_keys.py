@@ -2,26 +2,26 @@
 
 import pytest
 
-from tests.integration.page.conftest import OpenPage
+from tests.integration.page.conftest import WrittenPage
 
 
 @pytest.fixture(autouse=True)
-def _written(page: OpenPage) -> None:
+def _written(page: WrittenPage) -> None:
     page.write()
 
 
-def at(page: OpenPage) -> int:
+def at(page: WrittenPage) -> int:
     """Return the number of the moment's entry."""
     return int(page.text("#moment").rpartition("#")[2])
 
 
-def crash(page: OpenPage) -> str:
+def crash(page: WrittenPage) -> str:
     """Return the position of the first crash of container app."""
     lines = page.node.run("log", "--type", "pod.ContainerExited", "-o", "json").output.splitlines()
     return lines[0].split('"')[3]
 
 
-def test_a_link_names_an_object_and_a_moment(page: OpenPage) -> None:
+def test_a_link_names_an_object_and_a_moment(page: WrittenPage) -> None:
     position = crash(page)
     page.open(f"#pod/web@{position}")
     assert page.text("#moment").endswith(f"#{position.partition('-')[2]}")
@@ -34,7 +34,7 @@ def test_a_link_names_an_object_and_a_moment(page: OpenPage) -> None:
     assert at(page) == int(position.partition("-")[2]), "a link without a moment keeps it"
 
 
-def test_the_address_follows_the_moment_and_the_object(page: OpenPage) -> None:
+def test_the_address_follows_the_moment_and_the_object(page: WrittenPage) -> None:
     page.open(f"#container/web/app@{crash(page)}")
     page.click("#next")
     expected = f"#container/web/app@{page.browser.run('page.state.model.position(page.state.moment.index)')}"
@@ -55,12 +55,12 @@ def test_the_address_follows_the_moment_and_the_object(page: OpenPage) -> None:
         ("#%E0%A4%A", "the link #%E0%A4%A is not a valid address"),
     ],
 )
-def test_a_link_to_nothing_is_a_message(page: OpenPage, fragment: str, said: str) -> None:
+def test_a_link_to_nothing_is_a_message(page: WrittenPage, fragment: str, said: str) -> None:
     page.open(fragment)
     assert page.text("#status").startswith(said)
 
 
-def test_every_link_that_the_page_makes_leads_back(page: OpenPage) -> None:
+def test_every_link_that_the_page_makes_leads_back(page: WrittenPage) -> None:
     page.open()
     wrong = page.browser.run(
         "(() => { const { state } = page; const wrong = [];"
@@ -73,7 +73,7 @@ def test_every_link_that_the_page_makes_leads_back(page: OpenPage) -> None:
     assert wrong[1] == []
 
 
-def test_all_controls_are_reached_by_tab_and_have_names_and_a_visible_focus(page: OpenPage) -> None:
+def test_all_controls_are_reached_by_tab_and_have_names_and_a_visible_focus(page: WrittenPage) -> None:
     page.open()
     every = page.browser.run(
         "[...document.querySelectorAll('button, input, select, a, [tabindex=\"0\"]')]"
@@ -103,7 +103,7 @@ def test_all_controls_are_reached_by_tab_and_have_names_and_a_visible_focus(page
     assert [one for one in named if not one[1]] == []
 
 
-def test_the_slider_moves_by_entries_and_to_the_ends(page: OpenPage) -> None:
+def test_the_slider_moves_by_entries_and_to_the_ends(page: WrittenPage) -> None:
     page.open()
     page.browser.run("document.getElementById('slider').focus()")
     page.browser.press("Home")
@@ -120,7 +120,7 @@ def test_the_slider_moves_by_entries_and_to_the_ends(page: OpenPage) -> None:
     assert page.browser.run("document.getElementById('slider').getAttribute('aria-valuetext')") == page.text("#moment")
 
 
-def test_the_timeline_is_a_tree_that_keys_open_and_close(page: OpenPage) -> None:
+def test_the_timeline_is_a_tree_that_keys_open_and_close(page: WrittenPage) -> None:
     page.open()
     page.browser.run("document.getElementById('lanes').focus()")
 
@@ -141,7 +141,7 @@ def test_the_timeline_is_a_tree_that_keys_open_and_close(page: OpenPage) -> None
     assert active() == "Containers (1)", "it belongs to a pod that the log does not have"
 
 
-def test_tabs_the_list_of_events_and_its_filters_work_by_keys(page: OpenPage) -> None:
+def test_tabs_the_list_of_events_and_its_filters_work_by_keys(page: WrittenPage) -> None:
     page.open()
     page.browser.run("document.getElementById('tab-state').focus()")
     page.browser.press("ArrowRight")
@@ -164,7 +164,7 @@ def test_tabs_the_list_of_events_and_its_filters_work_by_keys(page: OpenPage) ->
     assert page.text('.entry[aria-selected="true"] .type') == "pod.ContainerExited"
 
 
-def searched(page: OpenPage, query: str, *, in_texts: bool = False) -> list[str]:
+def searched(page: WrittenPage, query: str, *, in_texts: bool = False) -> list[str]:
     """Search, and return the numbers of the entries that are found."""
     page.browser.run(
         "(async () => {"
@@ -182,7 +182,7 @@ def searched(page: OpenPage, query: str, *, in_texts: bool = False) -> list[str]
     return found
 
 
-def test_a_search_finds_objects_and_events_by_name_and_by_text(page: OpenPage) -> None:
+def test_a_search_finds_objects_and_events_by_name_and_by_text(page: WrittenPage) -> None:
     page.open()
     assert searched(page, "") is None
     assert set(searched(page, "liveness")) == {"prober.ProbeFailed@1"}
@@ -199,7 +199,7 @@ def test_a_search_finds_objects_and_events_by_name_and_by_text(page: OpenPage) -
     assert searched(page, "nothing has this name", in_texts=True) == []
 
 
-def test_the_object_panel_goes_from_event_to_event(page: OpenPage) -> None:
+def test_the_object_panel_goes_from_event_to_event(page: WrittenPage) -> None:
     page.open("#pod/web@1800000000000-1")
     page.click("#tab-object")
     page.click("#object-next-warning")
@@ -213,7 +213,7 @@ def test_the_object_panel_goes_from_event_to_event(page: OpenPage) -> None:
     assert at(page) > int(crash(page).partition("-")[2])
 
 
-def test_the_moment_is_announced_once_it_rests(page: OpenPage) -> None:
+def test_the_moment_is_announced_once_it_rests(page: WrittenPage) -> None:
     page.open()
     page.click("#previous-warning")
     page.browser.run(

@@ -5,7 +5,7 @@ import pytest
 from chronolet_schemas import codec, kube_events, pod
 from chronolet_schemas.envelope import Record
 from tests.cli.support.histories import accepted
-from tests.integration.page.conftest import OpenPage
+from tests.integration.page.conftest import WrittenPage
 
 HOSTILE = (
     "<script>window.hit = 1</script>",
@@ -28,7 +28,7 @@ LOAD = (
 )
 
 
-def write_hostile(page: OpenPage) -> None:
+def write_hostile(page: WrittenPage) -> None:
     """Write pods with these names, and events with these texts. Names are not validated: a log may be anyone's."""
     with page.node.server.changed:
         for text in HOSTILE:
@@ -51,7 +51,7 @@ def recorded(text: str) -> kube_events.Recorded:
     )
 
 
-def test_hostile_texts_are_shown_as_texts(page: OpenPage) -> None:
+def test_hostile_texts_are_shown_as_texts(page: WrittenPage) -> None:
     write_hostile(page)
     page.write()
     page.open()
@@ -73,7 +73,7 @@ def test_hostile_texts_are_shown_as_texts(page: OpenPage) -> None:
     assert page.browser.run("document.querySelectorAll('svg, img, #rows b, .entry script').length") == 0
 
 
-def test_links_to_hostile_names_lead_back(page: OpenPage) -> None:
+def test_links_to_hostile_names_lead_back(page: WrittenPage) -> None:
     write_hostile(page)
     page.write()
     page.open()
@@ -86,7 +86,7 @@ def test_links_to_hostile_names_lead_back(page: OpenPage) -> None:
         )
 
 
-def test_a_search_for_hostile_texts_finds_them(page: OpenPage) -> None:
+def test_a_search_for_hostile_texts_finds_them(page: WrittenPage) -> None:
     write_hostile(page)
     page.write()
     page.open()
@@ -107,7 +107,7 @@ def test_a_search_for_hostile_texts_finds_them(page: OpenPage) -> None:
         "new Promise((done) => done(new Function('return 1')()))",
     ],
 )
-def test_the_policy_forbids_every_connection_and_every_other_script(page: OpenPage, attempt: str) -> None:
+def test_the_policy_forbids_every_connection_and_every_other_script(page: WrittenPage, attempt: str) -> None:
     """The fixture checks that no request left the page."""
     page.write()
     page.open()
@@ -115,7 +115,7 @@ def test_the_policy_forbids_every_connection_and_every_other_script(page: OpenPa
     page.browser.problems.clear()
 
 
-def test_markup_that_gets_into_the_page_does_not_run(page: OpenPage) -> None:
+def test_markup_that_gets_into_the_page_does_not_run(page: WrittenPage) -> None:
     """A second line of defence, should a view ever make markup of a text."""
     page.write()
     page.open()
@@ -131,7 +131,7 @@ def test_markup_that_gets_into_the_page_does_not_run(page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("lost", ["pod.begin", "entry.type", "summary"])
-def test_an_incomplete_page_says_so(page: OpenPage, lost: str) -> None:
+def test_an_incomplete_page_says_so(page: WrittenPage, lost: str) -> None:
     page.write()
     text = page.file.read_text(encoding="utf-8").replace(f'id="part-{lost}"', 'id="part-lost"')
     page.file.write_text(text, encoding="utf-8")
@@ -142,7 +142,7 @@ def test_an_incomplete_page_says_so(page: OpenPage, lost: str) -> None:
     page.browser.problems.clear()
 
 
-def test_a_page_with_damaged_data_says_so(page: OpenPage) -> None:
+def test_a_page_with_damaged_data_says_so(page: WrittenPage) -> None:
     page.write()
     text = page.file.read_text(encoding="utf-8")
     at = text.index('id="part-entry.type"') + len('id="part-entry.type">') + 20

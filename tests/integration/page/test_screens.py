@@ -3,24 +3,24 @@
 from typing import Any
 
 from tests.cli.support.written_node import NOON
-from tests.integration.page.conftest import OpenPage
+from tests.integration.page.conftest import WrittenPage
 
 
-def box(page: OpenPage, selector: str) -> dict[str, float]:
+def box(page: WrittenPage, selector: str) -> dict[str, float]:
     found: dict[str, float] = page.browser.run(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
     return found
 
 
-def mouse(page: OpenPage, kind: str, x: float, y: float, **more: Any) -> None:
+def mouse(page: WrittenPage, kind: str, x: float, y: float, **more: Any) -> None:
     page.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
 
-def window(page: OpenPage) -> tuple[float, float]:
+def window(page: WrittenPage) -> tuple[float, float]:
     begin, end = page.browser.run("[page.state.window.from, page.state.window.to]")
     return begin, end
 
 
-def test_a_phone_has_room_for_everything_and_fingers(page: OpenPage) -> None:
+def test_a_phone_has_room_for_everything_and_fingers(page: WrittenPage) -> None:
     page.write()
     page.browser.size(360, 740, phone=True)
     page.open()
@@ -38,11 +38,11 @@ def test_a_phone_has_room_for_everything_and_fingers(page: OpenPage) -> None:
     assert page.browser.run("document.documentElement.scrollHeight") > 740, "the page scrolls as a whole"
 
 
-def touch(page: OpenPage, kind: str, *points: tuple[float, float]) -> None:
+def touch(page: WrittenPage, kind: str, *points: tuple[float, float]) -> None:
     page.browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x, y in points])
 
 
-def test_two_fingers_zoom_and_one_moves_the_time(page: OpenPage) -> None:
+def test_two_fingers_zoom_and_one_moves_the_time(page: WrittenPage) -> None:
     page.write()
     page.browser.size(360, 740, phone=True)
     page.open()
@@ -66,7 +66,7 @@ def test_two_fingers_zoom_and_one_moves_the_time(page: OpenPage) -> None:
     assert round(moved[1] - moved[0]) == round(zoomed[1] - zoomed[0])
 
 
-def test_the_theme_is_that_of_the_system(page: OpenPage) -> None:
+def test_the_theme_is_that_of_the_system(page: WrittenPage) -> None:
     page.write()
     colours = {}
     for dark in (False, True):
@@ -86,7 +86,7 @@ def test_the_theme_is_that_of_the_system(page: OpenPage) -> None:
     }
 
 
-def test_a_click_sets_the_moment_a_drag_moves_it_and_the_wheel_zooms(page: OpenPage) -> None:
+def test_a_click_sets_the_moment_a_drag_moves_it_and_the_wheel_zooms(page: WrittenPage) -> None:
     page.write()
     page.open()
     canvas = box(page, "#lane-canvas")
@@ -111,7 +111,7 @@ def test_a_click_sets_the_moment_a_drag_moves_it_and_the_wheel_zooms(page: OpenP
     assert window(page) == (first, last)
 
 
-def test_the_moment_stays_visible_when_the_time_is_zoomed(page: OpenPage) -> None:
+def test_the_moment_stays_visible_when_the_time_is_zoomed(page: WrittenPage) -> None:
     page.write()
     page.open()
     page.slide(NOON + 70_000)

@@ -6,22 +6,22 @@ from typing import Any
 import pytest
 
 from chronolet.cli.printing import ages
-from tests.integration.page.conftest import OpenPage
+from tests.integration.page.conftest import WrittenPage
 
 
 @pytest.fixture(autouse=True)
-def _opened(page: OpenPage) -> None:
+def _opened(page: WrittenPage) -> None:
     page.write()
     page.open()
 
 
-def run(page: OpenPage, script: str, **given: Any) -> Any:
+def run(page: WrittenPage, script: str, **given: Any) -> Any:
     """Run the body of a function with these values as its variables."""
     names = "".join(f"const {name} = {json.dumps(value)};" for name, value in given.items())
     return page.browser.run(f"(() => {{ {names} {script} }})()")
 
 
-def test_ages_are_those_of_python(page: OpenPage) -> None:
+def test_ages_are_those_of_python(page: WrittenPage) -> None:
     bounds = [below * 1_000 for below, *_ in ages.STEPS] + [ages.YEAR * 1_000, 100 * ages.YEAR * 1_000]
     times = sorted(
         {-(10**9), -2_001, -2_000, -1_999, 0, *(at + near for at in bounds for near in (-1_000, -1, 0, 1, 61_000))}
@@ -30,7 +30,7 @@ def test_ages_are_those_of_python(page: OpenPage) -> None:
     assert found == [ages.human(one) for one in times]
 
 
-def test_bisection_finds_the_first_number_above(page: OpenPage) -> None:
+def test_bisection_finds_the_first_number_above(page: WrittenPage) -> None:
     numbers = [0, 0, 1, 3, 3, 3, 8]
     script = "return values.map(value => firstAbove(numbers, value))"
     values = [-1, 0, 1, 2, 3, 7, 8, 9]
@@ -42,7 +42,7 @@ def test_bisection_finds_the_first_number_above(page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 255, 256, 257, 4_500])
-def test_levels_of_detail_have_the_greatest_number_of_any_range(page: OpenPage, length: int) -> None:
+def test_levels_of_detail_have_the_greatest_number_of_any_range(page: WrittenPage, length: int) -> None:
     script = """
       let seed = 7;
       const next = (below) => (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
@@ -59,7 +59,7 @@ def test_levels_of_detail_have_the_greatest_number_of_any_range(page: OpenPage, 
     assert run(page, script, length=length) == []
 
 
-def test_a_long_list_reaches_each_row_although_its_element_is_shorter(page: OpenPage) -> None:
+def test_a_long_list_reaches_each_row_although_its_element_is_shorter(page: WrittenPage) -> None:
     """Two million rows are higher than any browser allows. The end, the beginning and single rows are still reached."""
     script = """
       const position = new ScrollPosition();
@@ -84,7 +84,7 @@ def test_a_long_list_reaches_each_row_although_its_element_is_shorter(page: Open
     assert run(page, script) == [8_000_000, 0, end, end - 30, middle, True, middle + 24, True, 0]
 
 
-def test_a_window_of_time_stays_within_the_page(page: OpenPage) -> None:
+def test_a_window_of_time_stays_within_the_page(page: WrittenPage) -> None:
     script = """
       const window = new TimeWindow(1000, 2000);
       const seen = [];
@@ -104,7 +104,7 @@ def test_a_window_of_time_stays_within_the_page(page: OpenPage) -> None:
     assert rest[4][0] <= 1250 <= rest[4][1]
 
 
-def test_the_ticks_of_the_axis_are_round_and_not_too_close(page: OpenPage) -> None:
+def test_the_ticks_of_the_axis_are_round_and_not_too_close(page: WrittenPage) -> None:
     script = "return spans.map(one => [tickDistance(one), tickText(1795821491030, tickDistance(one))])"
     found = run(page, script, spans=[1, 3, 900, 50_000, 3_000_000, 80_000_000, 10**12])
     assert found == [

@@ -9,7 +9,7 @@ from chronolet_schemas.podspec import Probe
 from tests.cli.support.busy_node import LIVENESS, failed_probe
 from tests.cli.support.histories import UID
 from tests.cli.support.written_node import NOON, columns
-from tests.integration.page.conftest import OpenPage
+from tests.integration.page.conftest import WrittenPage
 
 TABLES = {
     "pod": ("get", "pods", "-A", "-o", "wide"),
@@ -20,17 +20,17 @@ TABLES = {
 }
 
 
-def printed(page: OpenPage, words: Sequence[str], at: str) -> list[list[str]]:
+def printed(page: WrittenPage, words: Sequence[str], at: str) -> list[list[str]]:
     result = page.node.run(*words, "--no-headers", "--at", at)
     assert result.status == 0, result
     return columns(result.output)
 
 
-def shown(page: OpenPage, table: str) -> list[list[str]]:
+def shown(page: WrittenPage, table: str) -> list[list[str]]:
     return [[cell for cell in row if cell] for row in page.table(table)]
 
 
-def compared(page: OpenPage, at: str) -> int:
+def compared(page: WrittenPage, at: str) -> int:
     rows = 0
     for table, words in TABLES.items():
         expected = printed(page, words, at)
@@ -39,7 +39,7 @@ def compared(page: OpenPage, at: str) -> int:
     return rows
 
 
-def test_the_state_after_each_entry_is_what_get_prints(page: OpenPage) -> None:
+def test_the_state_after_each_entry_is_what_get_prints(page: WrittenPage) -> None:
     page.write()
     page.open()
     numbers: list[int] = page.browser.run("[...page.state.model.number]")
@@ -51,7 +51,7 @@ def test_the_state_after_each_entry_is_what_get_prints(page: OpenPage) -> None:
     assert rows > 5 * len(numbers) > 200
 
 
-def test_the_slider_shows_the_state_at_a_time(page: OpenPage) -> None:
+def test_the_slider_shows_the_state_at_a_time(page: WrittenPage) -> None:
     """The ages too: they count up to the time of the slider, not up to the last entry before it."""
     page.write()
     page.open()
@@ -62,7 +62,7 @@ def test_the_slider_shows_the_state_at_a_time(page: OpenPage) -> None:
     assert rows > 60
 
 
-def test_a_page_of_a_part_of_the_log_has_the_same_states(page: OpenPage) -> None:
+def test_a_page_of_a_part_of_the_log_has_the_same_states(page: WrittenPage) -> None:
     page.write("--from", f"@{NOON // 1_000 + 65}")
     page.open()
     for number in page.browser.run("[...page.state.model.number]"):
@@ -74,7 +74,7 @@ def test_a_page_of_a_part_of_the_log_has_the_same_states(page: OpenPage) -> None
     ("text", "said"),
     [("#99999", "found #99999, expected an event such as #1"), ("soon", "found soon, expected an event such as #1")],
 )
-def test_a_moment_that_the_page_does_not_have_is_a_message(page: OpenPage, text: str, said: str) -> None:
+def test_a_moment_that_the_page_does_not_have_is_a_message(page: WrittenPage, text: str, said: str) -> None:
     page.write()
     page.open()
     before = page.text("#moment")
@@ -83,7 +83,7 @@ def test_a_moment_that_the_page_does_not_have_is_a_message(page: OpenPage, text:
     assert page.text("#moment") == before
 
 
-def test_the_head_of_a_table_is_that_of_get(page: OpenPage) -> None:
+def test_the_head_of_a_table_is_that_of_get(page: WrittenPage) -> None:
     page.write()
     page.open()
     page.table("pod")
@@ -91,7 +91,7 @@ def test_the_head_of_a_table_is_that_of_get(page: OpenPage) -> None:
     assert page.browser.run("[...document.querySelectorAll('#rows th')].map(one => one.textContent)") == head
 
 
-def test_the_probe_and_the_collector_have_rows(page: OpenPage) -> None:
+def test_the_probe_and_the_collector_have_rows(page: WrittenPage) -> None:
     added = prober.ProbeAdded(
         pod="default/web",
         uid=UID,
