@@ -17,6 +17,8 @@ class Lanes {
     this.model = model;
     /** @type {Set<string>} */
     this.expanded = new Set(model.tables.map((one) => one.name));
+    /** How often an expansion has changed. */
+    this.version = 0;
     /** @type {Map<number, number[]>} */
     this.children = new Map();
     /** @type {Map<string, number[]>} */
@@ -92,21 +94,32 @@ class Lanes {
     return [object, ...(this.children.get(object) || []).flatMap((one) => this.family(one))];
   }
 
-  /** Expand what an object belongs to, so that its lane is visible. @param {number} object */
+  /**
+   * Expand what an object belongs to, so that its lane is visible.
+   * @param {number} object
+   */
   reveal(object) {
     const { table, number } = this.model.tableOf(object);
     const parents = this.model.tables.find((one) => one.name === table.parent);
     const parent = parents && parents.numbers.get(table.parentName(number));
-    if (!parents || parent === undefined) return void this.expanded.add(table.name);
-    this.expanded.add(`o${parents.offset + parent}`);
+    if (!parents || parent === undefined) return this.setExpanded(table.name, true);
+    this.setExpanded(`o${parents.offset + parent}`, true);
     this.reveal(parents.offset + parent);
+  }
+
+  /**
+   * @param {string} id of a lane
+   * @param {boolean} expanded
+   */
+  setExpanded(id, expanded) {
+    if (this.expanded.has(id) === expanded) return;
+    if (expanded) this.expanded.add(id);
+    else this.expanded.delete(id);
+    this.version++;
   }
 
   /** @param {boolean} expanded */
   setAll(expanded) {
-    for (const object of this.children.keys()) {
-      if (expanded) this.expanded.add(`o${object}`);
-      else this.expanded.delete(`o${object}`);
-    }
+    for (const object of this.children.keys()) this.setExpanded(`o${object}`, expanded);
   }
 }

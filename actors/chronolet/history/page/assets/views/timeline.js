@@ -19,6 +19,8 @@ class Timeline {
     /** @type {Lane[]} */
     this.lanes = [];
     this.active = "";
+    /** What the visible lanes depend on. */
+    this.key = "";
     /** The selected object when the timeline was last drawn. */
     this.seen = -1;
     this.scroller.addEventListener("scroll", () => state.changed(), { passive: true });
@@ -46,7 +48,7 @@ class Timeline {
   }
 
   render() {
-    this.lanes = this.state.lanes.visible(this.filter());
+    this.findLanes();
     const height = this.lanes.length * this.rowHeight;
     if (this.spacer.style.height !== `${height}px`) this.spacer.style.height = `${height}px`;
     this.showSelection();
@@ -56,6 +58,15 @@ class Timeline {
     const shift = first * this.rowHeight - this.scroller.scrollTop;
     this.renderLabels(shown, first, shift);
     this.draw(shown, shift);
+  }
+
+  /** Find the visible lanes, if they may have changed: there may be tens of thousands. */
+  findLanes() {
+    const { lanes, search, moment } = this.state;
+    const key = `${lanes.version} ${search.run} ${this.onlyExisting.checked ? moment.index : ""}`;
+    if (key === this.key) return;
+    this.key = key;
+    this.lanes = lanes.visible(this.filter());
   }
 
   /** Scroll to the selected object's lane when it was selected elsewhere. */
@@ -188,8 +199,7 @@ class Timeline {
   /** @param {Lane} lane */
   toggle(lane, expanded = !lane.expanded) {
     if (lane.expanded === null) return;
-    if (expanded) this.state.lanes.expanded.add(lane.id);
-    else this.state.lanes.expanded.delete(lane.id);
+    this.state.lanes.setExpanded(lane.id, expanded);
     this.state.changed();
   }
 
@@ -205,7 +215,7 @@ class Timeline {
   /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    this.lanes = this.state.lanes.visible(this.filter()); // the key before may have opened or closed a lane
+    this.findLanes(); // the key before may have opened or closed one
     const at = this.lanes.findIndex((one) => one.id === this.active);
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 1);
     const steps = {
