@@ -22,6 +22,7 @@ from tests.bench import (
     memory,
     other_agents,
     overload,
+    page,
     pods,
     probes,
     sharing,
@@ -47,17 +48,19 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "memory": memory.figures,
     "split": split.figures,
     "cli": cli.figures,
+    "page": page.figures,
     "soak": soak.figures,
     "versus": other_agents.figures,
     "compare": compare.figures,
 }
-BY_NAME_ONLY = ("soak", "versus", "compare")
-"""Benchmarks that run only if named: `soak` takes more than two hours; the others compare with another agent or an
-earlier run.
+BY_NAME_ONLY = ("soak", "versus", "compare", "page")
+"""Benchmarks that run only if named: `soak` takes more than two hours; `versus` and `compare` compare with another
+agent or an earlier run; `page` needs a page.
 """
 USAGE = """
 by name only:
   soak              a day in two hours
+  page --page FILE  a page that `chronolet replay --html FILE` has written, in headless Chromium
   compare [--write] a quick form of the rows of `pods` and `probes`, next to the last merged figures
                     (tests/bench/last.json); "NO" marks a row that is a fifth worse. --write replaces them
   versus [COMMAND...]
@@ -97,6 +100,7 @@ def main() -> None:
     parser.add_argument(
         "--cpu-seconds", type=float, help="overload: how long the busy loops run (default: 600); other phases as usual"
     )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="page: the page to measure")
     parser.add_argument("--write", action="store_true", help="compare: store these figures for later comparisons")
     parser.add_argument("--seconds", type=float, help="soak: duration (default: 7200)")
     parser.add_argument("--pods", type=int, help="soak: number of pods (default: 110)")
