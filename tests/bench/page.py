@@ -63,11 +63,12 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
     megabytes = file.stat().st_size / 1e6
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as chromium:
         chromium.size(1200, 800)
-        opened = sorted(_opened(chromium, file) for _ in range(1 if options.quick else _ROUNDS))
+        opened = [_opened(chromium, file) for _ in range(1 if options.quick else _ROUNDS)]
         count = chromium.run("page.state.model.count")
         memory = chromium.memory_bytes() / 1e6
         found = [
-            Figure(name=f"open {count:,} events", ours=statistics.median(opened), unit="s", goal=OPEN_SECONDS),
+            Figure(name=f"open {count:,} events", ours=_median(opened, 0), unit="s", goal=OPEN_SECONDS),
+            Figure(name="until the texts are read too", ours=_median(opened, 1), unit="s", goal=OPEN_SECONDS),
             Figure(name="size of the page", ours=megabytes, unit="MB"),
             Figure(name="memory of the page's process", ours=memory, unit="MB"),
         ]
@@ -82,13 +83,19 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
     return found
 
 
-def _opened(chromium: Browser, file: Path) -> float:
-    """Open the page in a new document, and return the seconds until it is drawn and can be used."""
+def _opened(chromium: Browser, file: Path) -> tuple[float, float]:
+    """Open the page in a new document. Return the seconds until it is drawn and can be used, and until the browser has
+    read all of it.
+    """
     chromium.open("about:blank")
     chromium.open(file.as_uri())
     chromium.run("page.ready")
-    milliseconds: float = chromium.run("page.milliseconds")
-    return milliseconds / 1_000
+    usable, whole = chromium.run("[page.milliseconds, performance.getEntriesByType('navigation')[0].loadEventStart]")
+    return usable / 1_000, whole / 1_000
+
+
+def _median(opened: Sequence[tuple[float, float]], which: int) -> float:
+    return statistics.median(one[which] for one in opened)
 
 
 def _frames(name: str, measured: dict[str, list[float]]) -> list[Figure]:

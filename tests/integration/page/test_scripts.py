@@ -36,9 +36,8 @@ def test_bisection_finds_the_first_number_above(page: WrittenPage) -> None:
     values = [-1, 0, 1, 2, 3, 7, 8, 9]
     expected = [next((at for at, one in enumerate(numbers) if one > value), len(numbers)) for value in values]
     assert run(page, script, numbers=numbers, values=values) == expected
-    order, keys = [5, 0, 3, 1], [20, 40, 0, 30, 0, 10]
-    script = "return values.map(value => firstAboveIn(order, keys, value, 1, 4))"
-    assert run(page, script, order=order, keys=keys, values=[0, 20, 29, 30, 40]) == [1, 2, 2, 3, 4]
+    script = "return values.map(value => firstAbove(numbers, value, 2, 5))"
+    assert run(page, script, numbers=numbers, values=[-1, 1, 2, 3, 9]) == [2, 3, 3, 5, 5]
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 255, 256, 257, 4_500])
@@ -102,6 +101,54 @@ def test_a_window_of_time_stays_within_the_page(page: WrittenPage) -> None:
     assert rest[:4] == [[1000, 1500], [1500, 2000], [1000, 1500], [1000, 2000]]
     assert rest[4][1] - rest[4][0] == 10
     assert rest[4][0] <= 1250 <= rest[4][1]
+
+
+def test_each_pixel_of_a_lane_has_the_worst_of_its_rows_and_events(page: WrittenPage) -> None:
+    """Against the slow way: every row and every event, pixel by pixel, in windows of many lengths."""
+    script = """
+      const { model, window } = page.state;
+      const drawing = new Drawing(model, window);
+      const width = 97, wrong = [];
+      const box = { top: 0, height: 24, width };
+      const none = () => new Array(width).fill(0);
+      const note = (pixels, x, value) => { pixels[x] = Math.max(pixels[x], Number(value)) };
+      const pixelOf = (index) => Math.floor(window.x(model.milliseconds[index], width));
+      const compare = (what, drawn, expected) => {
+        if (String(drawn) !== String(expected)) wrong.push([what, String(drawn), String(expected)]);
+      };
+      drawing.colours.look = [0, 1, 2, 3, 4];
+      drawing.colours.severity = [1, 2, 3];
+      for (let zoom = 0; zoom < 40; zoom++) {
+        const from = window.first + zoom * 9000;
+        window.set(from, from + (window.last - window.first) / (1 + zoom * zoom));
+        for (let object = 0; object < model.objects; object++) {
+          const { table, number } = model.tableOf(object);
+          const bars = none(), ticks = none(), rows = none(), events = none();
+          const fillBar = function (x, _, w) {
+            for (let at = x; at < Math.min(width, x + w); at++) note(bars, at, this.fillStyle);
+          };
+          drawing.rows({ fillRect: fillBar }, object, box);
+          drawing.ticks({ fillRect(x) { note(ticks, x, this.fillStyle) } }, object, box);
+          for (let row = table.start[number]; row < table.start[number + 1]; row++) {
+            const at = (one) => (table.begin[one] ? pixelOf(table.begin[one] - 1) : 0);
+            const first = Math.max(0, at(row)), end = row + 1 < table.start[number + 1] ? at(row + 1) : width;
+            if (end < 0) continue;
+            // A row that is shorter than a pixel still has that pixel.
+            for (let x = first; x < Math.min(width, Math.max(end, first + 1)); x++) note(rows, x, table.look[row]);
+          }
+          for (let i = 0; i < model.count; i++) {
+            const x = pixelOf(i);
+            if (model.about[i] === object && x >= 0 && x < width) note(events, x, 1 + model.severity[i]);
+          }
+          compare(["rows", zoom, object], bars, rows);
+          compare(["events", zoom, object], ticks, events);
+        }
+      }
+      return [model.objects, wrong.slice(0, 3)];
+    """
+    objects, wrong = run(page, script)
+    assert objects > 10
+    assert wrong == []
 
 
 def test_the_ticks_of_the_axis_are_round_and_not_too_close(page: WrittenPage) -> None:

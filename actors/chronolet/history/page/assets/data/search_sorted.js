@@ -14,20 +14,3 @@ function firstAbove(numbers, value, low = 0, high = numbers.length) {
   }
   return low;
 }
-
-/**
- * Like `firstAbove`, where the numbers are `keys[order[i]]`.
- * @param {ArrayLike<number>} order
- * @param {ArrayLike<number>} keys
- * @param {number} value
- * @param {number} low
- * @param {number} high
- */
-function firstAboveIn(order, keys, value, low, high) {
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (keys[order[middle]] > value) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}

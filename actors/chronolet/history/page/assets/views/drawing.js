@@ -30,15 +30,29 @@ class Drawing {
     this.model = model;
     this.window = window;
     this.colours = readColours();
+    this.pixelsKey = "";
+    this.counts = new Uint32Array(0);
+    this.before = 0;
   }
 
   /**
-   * Return the index of the first entry after the left edge of a pixel.
-   * @param {number} x
+   * Return how many entries there are before the window, and up to each pixel, including those in it. They are the same
+   * for all lanes, so they are computed once for each window.
    * @param {number} width
    */
-  indexAt(x, width) {
-    return firstAbove(this.model.milliseconds, this.window.time(x, width));
+  pixels(width) {
+    const { window, model } = this;
+    const key = `${window.from} ${window.to} ${width}`;
+    if (key !== this.pixelsKey) {
+      this.pixelsKey = key;
+      // Times are whole milliseconds.
+      const countUpTo = (/** @type {number} */ x, low = 0) =>
+        firstAbove(model.milliseconds, Math.ceil(window.time(x, width)) - 1, low);
+      this.before = countUpTo(0);
+      this.counts = new Uint32Array(Math.ceil(width));
+      for (let x = 0, at = this.before; x < this.counts.length; x++) this.counts[x] = at = countUpTo(x + 1, at);
+    }
+    return this;
   }
 
   /**
@@ -51,15 +65,16 @@ class Drawing {
     const { table, number } = this.model.tableOf(object);
     const { begin, look, levels } = table;
     const [start, end] = [table.start[number], table.start[number + 1]];
-    const pixel = (/** @type {number} */ row) => (row < end ? Math.floor(this.rowX(begin[row], box.width)) : box.width);
-    let row = Math.max(start, firstAbove(begin, this.indexAt(0, box.width), start, end) - 1);
+    const { counts, before } = this.pixels(box.width);
+    const pixel = (/** @type {number} */ row) => (row < end ? this.rowX(begin[row], before, box.width) : box.width);
+    let row = Math.max(start, firstAbove(begin, before, start, end) - 1);
     while (row < end) {
-      const x = Math.max(0, pixel(row));
+      const x = pixel(row);
       if (x >= box.width) return;
       let next = row + 1;
       if (pixel(next) <= x) {
         // several rows begin in this pixel
-        next = Math.max(next, firstAbove(begin, this.indexAt(x + 1, box.width), next, end));
+        next = Math.max(next, firstAbove(begin, counts[x], next, end));
         this.bar(context, levels.max(row, next), box, x, 1);
       }
       this.bar(context, look[next - 1], box, next > row + 1 ? x + 1 : x, Math.min(pixel(next), box.width) - x);
@@ -68,11 +83,13 @@ class Drawing {
   }
 
   /**
-   * @param {number} begin the number of entries up to the one with which a row begins
+   * Return the pixel in which a row begins; 0 if it began before the window.
+   * @param {number} begin the number of entries up to the one with which the row begins
+   * @param {number} before
    * @param {number} width
    */
-  rowX(begin, width) {
-    return begin ? this.window.x(this.model.milliseconds[begin - 1], width) : 0;
+  rowX(begin, before, width) {
+    return begin <= before ? 0 : Math.floor(this.window.x(this.model.milliseconds[begin - 1], width));
   }
 
   /**
@@ -97,12 +114,13 @@ class Drawing {
    */
   ticks(context, object, box) {
     const { order, starts, milliseconds, levels } = this.model;
+    const { counts, before } = this.pixels(box.width);
     const end = starts[object + 1];
-    let at = firstAboveIn(order, milliseconds, this.window.from - 1, starts[object], end);
+    let at = firstAbove(order, before - 1, starts[object], end);
     while (at < end) {
       const x = Math.floor(this.window.x(milliseconds[order[at]], box.width));
       if (x >= box.width) return;
-      const next = Math.max(at + 1, firstAboveIn(order, milliseconds, this.window.time(x + 1, box.width), at, end));
+      const next = Math.max(at + 1, firstAbove(order, counts[x] - 1, at, end));
       const severity = levels.max(at, next);
       context.fillStyle = this.colours.severity[severity];
       context.fillRect(x, box.top + 2, severity ? 2 : 1, severity ? 7 : 4);

@@ -10,6 +10,8 @@ class ObjectPanel {
     this.state = state;
     this.panel = byId("panel-object");
     this.title = byId("object-title");
+    /** What was drawn last. */
+    this.drawn = "";
     this.facts = byId("object-facts");
     this.versions = byId("object-versions");
     this.link = /** @type {HTMLAnchorElement} */ (byId("object-link"));
@@ -38,6 +40,9 @@ class ObjectPanel {
   render() {
     if (this.panel.hidden) return;
     const { model, object, moment } = this.state;
+    const drawn = `${object} ${moment.index} ${moment.now}`;
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
     if (object < 0)
       return void (this.title.textContent = "Nothing is selected. Choose an object in the timeline or in a table.");
     const { table, number } = model.tableOf(object);

@@ -19,6 +19,8 @@ class Timeline {
     /** @type {Lane[]} */
     this.lanes = [];
     this.active = "";
+    /** What was drawn last. */
+    this.drawn = "";
     /** What the visible lanes depend on. */
     this.key = "";
     /** The selected object when the timeline was last drawn. */
@@ -52,6 +54,7 @@ class Timeline {
     const height = this.lanes.length * this.rowHeight;
     if (this.spacer.style.height !== `${height}px`) this.spacer.style.height = `${height}px`;
     this.showSelection();
+    if (!this.isChanged()) return;
     const first = Math.floor(this.scroller.scrollTop / this.rowHeight);
     const count = Math.ceil(this.scroller.clientHeight / this.rowHeight) + 1;
     const shown = this.lanes.slice(first, first + count);
@@ -67,6 +70,17 @@ class Timeline {
     if (key === this.key) return;
     this.key = key;
     this.lanes = lanes.visible(this.filter());
+  }
+
+  /** Return whether anything that the timeline shows has changed since the last call. */
+  isChanged() {
+    const { state, scroller } = this;
+    const size = `${scroller.scrollTop} ${scroller.offsetWidth} ${scroller.clientHeight}`;
+    const shown = `${state.window.from} ${state.window.to} ${state.timeOfMoment()} ${state.object} ${this.active}`;
+    const drawn = `${this.key} ${size} ${shown} ${state.moment.index} ${this.drawing.colours.text}`;
+    const changed = drawn !== this.drawn;
+    this.drawn = drawn;
+    return changed;
   }
 
   /** Scroll to the selected object's lane when it was selected elsewhere. */
@@ -108,29 +122,39 @@ class Timeline {
         ),
       );
     }
-    shown.forEach((lane, at) => {
-      const label = /** @type {HTMLElement} */ (this.labels.children[at]);
-      const selected = lane.object >= 0 && lane.object === this.state.object;
-      label.id = `lane-${lane.id}`;
-      label.style.height = `${this.rowHeight}px`;
-      label.style.paddingLeft = `${4 + lane.depth * 12}px`;
-      label.classList.toggle("heading", lane.object < 0);
-      label.classList.toggle("active", lane.id === this.active);
-      label.setAttribute("aria-level", String(lane.depth + 1));
-      label.setAttribute("aria-selected", String(selected));
-      label.setAttribute("aria-posinset", String(first + at + 1));
-      label.setAttribute("aria-setsize", String(this.lanes.length));
-      if (lane.expanded === null) label.removeAttribute("aria-expanded");
-      else label.setAttribute("aria-expanded", String(lane.expanded));
-      label.children[0].textContent = lane.expanded === null ? "" : lane.expanded ? "▾" : "▸";
-      label.children[1].textContent = lane.text;
-      label.title = lane.text;
-      label.setAttribute("aria-label", this.spoken(lane));
-    });
+    shown.forEach((lane, at) =>
+      this.fillLabel(/** @type {HTMLElement} */ (this.labels.children[at]), lane, first + at + 1),
+    );
     this.labels.style.transform = `translateY(${shift}px)`;
     const active = shown.some((one) => one.id === this.active) ? `lane-${this.active}` : "";
     if (active) this.scroller.setAttribute("aria-activedescendant", active);
     else this.scroller.removeAttribute("aria-activedescendant");
+  }
+
+  /**
+   * @param {HTMLElement} label
+   * @param {Lane} lane
+   * @param {number} place
+   */
+  fillLabel(label, lane, place) {
+    const selected = lane.object >= 0 && lane.object === this.state.object;
+    const active = lane.id === this.active;
+    const spoken = this.spoken(lane);
+    const shown = `${lane.id} ${lane.expanded} ${selected} ${active} ${place} ${this.lanes.length} ${spoken}`;
+    if (label.dataset.shown === shown) return;
+    label.dataset.shown = shown;
+    label.id = `lane-${lane.id}`;
+    label.style.height = `${this.rowHeight}px`;
+    label.style.paddingLeft = `${4 + lane.depth * 12}px`;
+    label.classList.toggle("heading", lane.object < 0);
+    label.classList.toggle("active", active);
+    label.title = lane.text;
+    const attributes = { level: lane.depth + 1, selected, posinset: place, setsize: this.lanes.length, label: spoken };
+    for (const [name, value] of Object.entries(attributes)) label.setAttribute(`aria-${name}`, String(value));
+    if (lane.expanded === null) label.removeAttribute("aria-expanded");
+    else label.setAttribute("aria-expanded", String(lane.expanded));
+    label.children[0].textContent = lane.expanded === null ? "" : lane.expanded ? "▾" : "▸";
+    label.children[1].textContent = lane.text;
   }
 
   /** @param {Lane} lane */
