@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chronolet_schemas.envelope import Position, Record
 from tests.cli.support.busy_node import LIVENESS, busy, failed_probe
@@ -113,6 +116,43 @@ def test_no_text_of_the_log_is_in_the_page_as_it_is(node: WrittenNode, tmp_path:
     assert "hostile" not in page
     assert "<script>hostile(" in parts(page)["text.0"][-1]
     assert "\\u2028" in parts(page)["text.0"][-1]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(st.sampled_from(["pod", "container", "exit_code", "result", "severity", "name"]), ANYTHING)
+TYPES = st.sampled_from(["pod.ContainerExited@1", "kube_events.Recorded@1", "image_gc.RunStarted@1", "prober.X@1"])
+KEYS = st.sampled_from(["pod/default/web", "prober/a/b/c/Liveness", "image_gc/node", "pod/", "prober/", "/"])
+RECORDS = st.builds(
+    Record,
+    type=TYPES | st.text(),
+    entity=KEYS | st.text(),
+    subject=st.sampled_from(["container/app", "run/1", "event/x"]) | st.text(),
+    actor=st.text(),
+    cause=st.sampled_from(["1-1", "99999999999999-3", "-", "request"]) | st.text(),
+    data=st.binary(max_size=20) | st.builds(msgpack.packb, ANYTHING | FIELDS),
+)
+
+
+@given(records=st.lists(RECORDS, min_size=1, max_size=20))
+def test_any_entry_is_shown_whatever_it_contains(
+    records: list[Record], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    node = WrittenNode()
+    with node.server.changed:
+        for record in records:
+            node.server.append(record)
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    result = node.run("replay", "--html", str(file))
+    assert result.status == 0, result
+    found = parts(file.read_text(encoding="utf-8"))
+    for field in ("type", "entity", "subject"):
+        words = [found[f"entry.{field}.words"][one] for one in found[f"entry.{field}"]]
+        assert words[1:] == [getattr(record, field) for record in records]
+    assert len(found["text.0"]) == len(records) + 1
 
 
 def test_the_page_can_be_read_only_by_its_owner_and_replaces_an_older_one(node: WrittenNode, tmp_path: Path) -> None:

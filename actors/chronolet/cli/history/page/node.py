@@ -30,6 +30,7 @@ DEVICES = Table("device", "Devices", tuple(devices.head(wide=True)))
 IMAGES = Table("image", "Images", images.HEAD)
 COLLECTORS = Table("gc", "Garbage collection", ("COLLECTOR", "STATE", "RUN", "TRIGGER", "SINCE", "RESULT"))
 
+COLLECTOR_KINDS = frozenset(("container_gc", "image_gc"))
 _PROBE_LOOKS = {"success": Look.GOOD, "failure": Look.BAD, "unknown": Look.WAITING}
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from chronolet.cli.history.page.node import COLLECTORS, NODE, PROBES
+from chronolet.cli.history.page.node import COLLECTOR_KINDS, COLLECTORS, NODE, PROBES
 from chronolet.cli.history.page.pods import CONTAINERS, PODS
 from chronolet.history.page.viewing import Object, Severity
 from chronolet_schemas.envelope import Entry
 
-_COLLECTORS = ("container_gc", "image_gc")
 _KUBE_EVENT = "kube_events.Recorded@"
 _FIELD = re.compile(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(.+)\}")
 """The field path of a KubeEvent about a container."""
 _WARNINGS = ("prober.ProbeFailed@", "pod.PodFailed@")
+_RESULT = "prober.ResultChanged@"
+_EXITED = "pod.ContainerExited@"
+_TERMINATED = 128 + 15
+"""The exit code of a program that SIGTERM has ended, as most stops do."""
 _NOTABLE = re.compile(r"Fail|Refused|Rejected|NotRemoved|GivenUp|Unjudged|Delayed|Kill|Lost|BackOff|Restart")
 
 
@@ -29,7 +32,7 @@ def about(entry: Entry, data: Any, node: str) -> Object:
         return _of_kube_event(fields) or Object(NODE.name, node)
     if kind == "prober" and key.count("/") >= 3:  # noqa: PLR2004 - namespace/pod/container/PROBE
         return Object(PROBES.name, key)
-    if kind in _COLLECTORS and entry.subject.startswith("run/"):
+    if kind in COLLECTOR_KINDS and entry.subject.startswith("run/"):
         return Object(COLLECTORS.name, kind)
     pod = key if kind == "pod" else fields.get("pod")
     if not isinstance(pod, str) or "/" not in pod:
@@ -49,14 +52,16 @@ def _of_kube_event(fields: dict[str, Any]) -> Object | None:
 
 
 def severity(entry: Entry, data: Any) -> Severity:
-    """Return how important the entry is: warnings are failures of pods, containers and probes, and KubeEvents of that
-    type.
+    """Return how important the entry is. Warnings are failures of pods, containers and probes, and KubeEvents of that
+    type. A container that was killed counts as failed, as its exit code does not tell who killed it.
     """
     fields = data if isinstance(data, dict) else {}
     if entry.type.startswith(_KUBE_EVENT):
         return Severity.WARNING if fields.get("severity") == "Warning" else Severity.NORMAL
-    if entry.type.startswith(_WARNINGS) or fields.get("exit_code"):
-        return Severity.WARNING
-    if fields.get("result") == "failure":
+    if entry.type.startswith(_EXITED):
+        code = fields.get("exit_code", 0)
+        return Severity.NORMAL if code == 0 else Severity.NOTABLE if code == _TERMINATED else Severity.WARNING
+    failed = entry.type.startswith(_RESULT) and fields.get("result") == "failure"
+    if failed or entry.type.startswith(_WARNINGS):
         return Severity.WARNING
     return Severity.NOTABLE if _NOTABLE.search(entry.type) else Severity.NORMAL

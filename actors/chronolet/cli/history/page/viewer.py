@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from chronolet.cli.history.log import compact, decoded
 from chronolet.cli.history.page import subjects
 from chronolet.cli.history.page.node import (
+    COLLECTOR_KINDS,
     COLLECTORS,
     DEVICES,
     IMAGES,
@@ -30,7 +31,6 @@ from chronolet_schemas.times import time_of
 KINDS = ("pod", "prober", "qos", "pleg", "devices", "image_gc")
 """The kinds whose states the page shows."""
 _INVENTORY = frozenset(("qos", "pleg", "devices", "image_gc"))
-_COLLECTORS = frozenset(("container_gc", "image_gc"))
 
 
 class NodeViewer:
@@ -80,7 +80,7 @@ class NodeViewer:
             yield from probe_changed(self._moment(), key)
         elif kind in _INVENTORY:
             yield from self._inventory.changed(self._moment())
-        if kind in _COLLECTORS:
+        if kind in COLLECTOR_KINDS:
             yield from _collector_changes(kind, entry)
 
 
