@@ -142,6 +142,42 @@ def test_an_incomplete_page_says_so(page: WrittenPage, lost: str) -> None:
     page.browser.problems.clear()
 
 
+def test_a_page_that_was_cut_off_in_its_texts_shows_the_rest(page: WrittenPage) -> None:
+    page.write()
+    text = page.file.read_text(encoding="utf-8")
+    page.file.write_text(text[: text.index('id="part-text.0"') + 500], encoding="utf-8")
+    page.open()
+    page.click("#tab-entries")
+    said = "texts of events are missing: the part text.0 of the page is damaged"
+    page.browser.run(
+        f"new Promise(done => {{ const look = () => document.getElementById('status').textContent.startsWith({said!r})"
+        " ? done() : setTimeout(look, 20); look() })"
+    )
+    assert page.text('.entry[aria-selected="true"] .type') == "pod.PodEnded"
+    page.browser.settle()
+    assert page.text('.entry[aria-selected="true"] .detail').endswith("(this text is missing: the page is damaged)")
+    assert [row[1] for row in page.table("pod")] == ["web"]
+    page.browser.run(
+        "(document.getElementById('in-texts').checked = true, document.getElementById('query').value = 'x')"
+    )
+    page.browser.run("document.getElementById('in-texts').dispatchEvent(new Event('change'))")
+    page.browser.run(
+        "new Promise(done => { const look = () => document.getElementById('status').textContent.startsWith('search: ')"
+        " ? done() : setTimeout(look, 20); look() })"
+    )
+
+
+@pytest.mark.parametrize("mark", ["part-pod.begin", "class Lanes", "class Timeline"])
+def test_a_page_that_was_cut_off_earlier_keeps_its_hint(page: WrittenPage, mark: str) -> None:
+    page.write()
+    text = page.file.read_text(encoding="utf-8")
+    page.file.write_text(text[: text.index(mark) + 30], encoding="utf-8")
+    page.browser.open("about:blank")
+    page.browser.open(page.file.as_uri())
+    assert page.text("#loading").endswith("If this text stays, the file is not complete.")
+    page.browser.problems.clear()
+
+
 def test_a_page_with_damaged_data_says_so(page: WrittenPage) -> None:
     page.write()
     text = page.file.read_text(encoding="utf-8")
@@ -150,5 +186,5 @@ def test_a_page_with_damaged_data_says_so(page: WrittenPage) -> None:
     page.browser.open("about:blank")
     page.browser.open(page.file.as_uri())
     page.browser.run("page.ready.catch(() => {})")
-    assert page.text("#loading").startswith("The page cannot be shown: ")
+    assert page.text("#loading").startswith("The page cannot be shown: the part entry.type of the page is damaged")
     page.browser.problems.clear()

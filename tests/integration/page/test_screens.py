@@ -111,6 +111,24 @@ def test_a_click_sets_the_moment_a_drag_moves_it_and_the_wheel_zooms(page: Writt
     assert window(page) == (first, last)
 
 
+def test_a_browser_of_2023_shows_the_page_and_an_older_one_says_why_it_does_not(page: WrittenPage) -> None:
+    page.write()
+    added = []
+    for script, expected in (
+        ("delete Uint8Array.fromBase64", "true"),
+        ("delete window.DecompressionStream", "this browser is too old: it lacks DecompressionStream"),
+    ):
+        call = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+        added.append(call["identifier"])
+        page.browser.open("about:blank")
+        page.browser.open(page.file.as_uri())
+        said = page.browser.run("page.ready.then(() => String(page.state.model.count > 40), (error) => error.message)")
+        assert said == expected
+    for identifier in added:
+        page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=identifier)
+    page.browser.problems.clear()
+
+
 def test_the_moment_stays_visible_when_the_time_is_zoomed(page: WrittenPage) -> None:
     page.write()
     page.open()

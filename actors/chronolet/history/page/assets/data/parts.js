@@ -27,9 +27,13 @@ async function inflated(bytes) {
 async function rawPart(name, keep = false) {
   const element = document.getElementById(`part-${name}`);
   if (!element) throw new Error(`the page has no part ${name}: it is not complete`);
-  const bytes = bytesOf(element.textContent || "");
+  const text = element.textContent || "";
   if (!keep) element.remove();
-  return inflated(bytes);
+  try {
+    return await inflated(bytesOf(text));
+  } catch (error) {
+    throw new Error(`the part ${name} of the page is damaged (${error})`);
+  }
 }
 
 /** @param {string} name */

@@ -12,8 +12,12 @@ class Texts {
     this.blocks = new Map();
     /** @type {Map<number, Promise<string[]>>} */
     this.loading = new Map();
+    /** The blocks that cannot be decompressed. @type {Set<number>} */
+    this.lost = new Set();
     /** @type {() => void} */
     this.loaded = () => {};
+    /** @type {(error: Error) => void} */
+    this.failed = () => {};
   }
 
   /**
@@ -24,7 +28,15 @@ class Texts {
     const number = Math.floor(index / this.size);
     const block = this.blocks.get(number);
     if (block) return block[index % this.size];
-    void this.block(number).then(() => this.loaded());
+    if (this.lost.has(number)) return "(this text is missing: the page is damaged)";
+    this.block(number).then(
+      () => this.loaded(),
+      (error) => {
+        this.lost.add(number);
+        this.failed(error);
+        this.loaded();
+      },
+    );
     return null;
   }
 

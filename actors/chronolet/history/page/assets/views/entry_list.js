@@ -16,6 +16,7 @@ class EntryList {
     /** @type {Uint32Array | null | undefined} */
     this.found = undefined;
     state.search.texts.loaded = () => state.changed();
+    state.search.texts.failed = (error) => announce(`texts of events are missing: ${error.message}`);
     this.scroller.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.scroller.addEventListener("scrollend", () => this.settle());
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));

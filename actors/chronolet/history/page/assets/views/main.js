@@ -36,9 +36,8 @@ function connectSearch(state) {
   let timer = 0;
   const search = () => {
     const family = only.checked && state.object >= 0 ? state.lanes.family(state.object) : [];
-    void state.search.start({ query: query.value, inTexts: inTexts.checked, level: level.value, family }, () =>
-      state.changed(),
-    );
+    const wanted = { query: query.value, inTexts: inTexts.checked, level: level.value, family };
+    state.search.start(wanted, () => state.changed()).catch((error) => announce(`search: ${error.message}`));
   };
   query.addEventListener("input", () => {
     clearTimeout(timer);
