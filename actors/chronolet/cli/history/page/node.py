@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from chronolet.cli.describe.probe_section import result_text
-from chronolet.cli.get import devices, images, nodes, pod_rows
+from chronolet.cli.get import devices, images, nodes
 from chronolet.cli.history.page.cells import cells
 from chronolet.cli.printing.ages import LATER, ago
 from chronolet.history.page.viewing import Change, Look, Object, Row, Table
 from chronolet.history.state import Moment
+from chronolet.image_gc.state import State as ImageState
 from chronolet.node.http import api_node
 from chronolet.prober.state import State as Probe
 from chronolet_schemas import container_gc, image_gc
@@ -71,7 +72,7 @@ class Inventory:
         yield from self._rows(
             DEVICES, (plugins.resources, plugins.claims, plugins.used), lambda: _device_rows(devices.of(plugins))
         )
-        yield from self._rows(IMAGES, (images_.records,), lambda: _image_rows(images.of(images_)))
+        yield from self._rows(IMAGES, (images_.records,), lambda: _image_rows(images_))
 
     def _rows(
         self, table: Table, sources: tuple[Any, ...], rows: Callable[[], Mapping[Object, Row]]
@@ -110,13 +111,17 @@ def _device_look(device: dict[str, Any]) -> Look:
     return Look.GOOD if "pod" in device else Look.IDLE
 
 
-def _image_rows(found: list[dict[str, Any]]) -> Mapping[Object, Row]:
+def _image_rows(state: ImageState) -> Mapping[Object, Row]:
+    """An image's rank is its first detection, in milliseconds, as in `get images`: its place in that list would change
+    the rows of all later images whenever one is removed.
+    """
     return {
         Object(IMAGES.name, one["id"]): Row(
-            cells(images.row(one, LATER)), Look.GOOD if one["inUse"] else Look.IDLE, pod_rows.milliseconds(since)
+            cells(images.row(one, LATER)),
+            Look.GOOD if one["inUse"] else Look.IDLE,
+            state.records[one["id"]].first_detected,
         )
-        for one in found
-        for since in (one["firstDetected"],)
+        for one in images.of(state)
     }
 
 
