@@ -1,5 +1,6 @@
 """`chronolet replay --html`: the page's data is what the commands print, and its errors are one line."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronolet_schemas import image_gc
 from chronolet_schemas.envelope import Position, Record
-from tests.cli.support.busy_node import LIVENESS, busy, failed_probe
+from tests.cli.support.busy_node import IMAGES, LIVENESS, busy, failed_probe, image
 from tests.cli.support.histories import SECOND
 from tests.cli.support.written_node import NOON, WrittenNode, columns
 from tests.support.page_parts import parts, rows
@@ -73,6 +75,21 @@ def test_entries_belong_to_the_objects_that_they_are_about(node: WrittenNode, tm
     assert about["devices.DevicesChosen"] == {"container default/web/app", "container default/db/app"}
     assert about["devices.DevicesListed"] == about["kernel.LogStarted"] == {"node node-1"}
     assert about["image_gc.ImageRemoved"] == {"gc image_gc"}
+
+
+def test_images_first_detected_in_one_second_have_the_order_of_get(node: WrittenNode, tmp_path: Path) -> None:
+    for name in ("z:1", "y:1", "x:1"):  # from the last id to the first
+        node.now += 200
+        everything = tuple(image(one) for one in ("app:1", "z:1", "y:1", "x:1") if one >= name or one == "app:1")
+        node.write(IMAGES, image_gc.ImagesChanged(at=node.now, used_until=0, seen=everything))
+    found = data(node, tmp_path)
+    current = rows(found, "image", found["summary"]["entries"])
+    ranks = dict(
+        zip(found["image.objects"], (found["image.rank"][at - 1] for at in found["image.start"][1:]), strict=True)
+    )
+    printed = [row[0] for row in columns(node.run("get", "images", "--no-headers", "--at", "-0s").output)]
+    assert [current[name][0][0] for name in sorted(current, key=lambda one: (ranks[one], one))] == printed
+    assert [one[0] for one in printed[-3:]] == ["z", "y", "x"]
 
 
 def test_a_collector_is_idle_after_its_run_and_tells_what_it_removed(node: WrittenNode, tmp_path: Path) -> None:
@@ -191,6 +208,40 @@ def test_a_folder_that_does_not_exist_is_an_error(node: WrittenNode, tmp_path: P
     result = node.run("replay", "--html", str(tmp_path / "none" / "page.html"))
     assert result.errors == f"error: --html: {tmp_path}/none/page.html cannot be written: No such file or directory\n"
     assert result.status == 1
+
+
+def test_a_symbolic_link_stays_and_its_file_is_replaced(node: WrittenNode, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for target in (folder / "older.html", folder / "new.html"):
+        link = tmp_path / "page.html"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        assert data(node, tmp_path)["summary"]["entries"] > 40
+        assert link.readlink() == target
+        assert target.stat().st_mode & 0o777 == 0o600
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_special_file_is_refused_before_anything_is_read_and_stays(node: WrittenNode, tmp_path: Path) -> None:
+    pipe, link, circle = tmp_path / "pipe", tmp_path / "link", tmp_path / "circle"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+    circle.symlink_to(circle)
+    before = sorted(tmp_path.iterdir())
+    for file, said in (
+        (pipe, f"error: --html: {pipe}: found a pipe, expected a regular file or a new name; nothing was written\n"),
+        (link, f"error: --html: {link}: found a device, expected a regular file or a new name; nothing was written\n"),
+    ):
+        # Reading would find that there are no entries.
+        assert node.run("replay", "--html", str(file), "--from", "#9", "--to", "#9") == ("", said, 1)
+    circular = node.run("replay", "--html", str(circle))
+    assert (circular.output, circular.status) == ("", 1)
+    assert circular.errors.startswith(f"error: --html: {circle} cannot be written: ")
+    assert pipe.is_fifo()
+    assert link.readlink() == Path("/dev/null")
+    assert Path("/dev/null").is_char_device()
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_later_entry_is_not_in_the_page(node: WrittenNode, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Input: a session, a file, the moments where the page begins and ends. Output: th
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,14 @@ from chronolet.history.page.document import document
 from chronolet.history.page.recording import Recording
 from chronolet.history.when import Located
 
+_KINDS = {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
+
 
 class Written(NamedTuple):
     """How many entries a page shows, and its size."""
@@ -35,8 +44,9 @@ def write_page(node: Session, file: Path, first: Located, last: Located) -> Writ
     """Write the page of the entries after `first`, up to and including `last`.
 
     The file is replaced when the page is complete. Raises Failure if there are no such entries, or if the file cannot
-    be written.
+    be written, which is checked first: reading a long log takes minutes.
     """
+    target = _target(file)
     created = created_at(node)
     node.at = first
     folding = node.folding(*KINDS)
@@ -48,7 +58,7 @@ def write_page(node: Session, file: Path, first: Located, last: Located) -> Writ
         raise Failure("--html: found no entries between --from and --to, expected at least one")
     node.unreadable.update(folding.unreadable)
     with progress("writing the page"):
-        size = _write(file, _page(node, recording, first, last))
+        size = _write(target, _page(node, recording, first, last))
     return Written(len(recording), size)
 
 
@@ -61,6 +71,32 @@ def _page(node: Session, recording: Recording, first: Located, last: Located) ->
         "ages": {"steps": ages.STEPS, "year": ages.YEAR},
     }
     return document(f"{node.settings.node} - chronolet", recording.parts(facts), recording.texts())
+
+
+def _target(file: Path) -> Path:
+    """Return the file to replace, with symbolic links followed. Raises Failure if it is a device, a pipe or a folder,
+    which must not be replaced, or if no file can be created next to it.
+    """
+    try:
+        target = file.resolve()
+        kind = target.stat().st_mode if target.exists() else stat.S_IFREG
+        folder = target.parent.stat().st_mode
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links, in Python 3.11 and 3.12
+        raise _unwritable(file, error) from error
+    if not stat.S_ISREG(kind):
+        raise Failure(
+            f"--html: {file}: found {_KINDS.get(stat.S_IFMT(kind), 'a special file')}, expected a regular file or a "
+            "new name; nothing was written"
+        )
+    if not stat.S_ISDIR(folder) or not os.access(target.parent, os.W_OK | os.X_OK):
+        reason = "not writable" if stat.S_ISDIR(folder) else "not a folder"
+        raise Failure(f"--html: {file} cannot be written: {target.parent} is {reason}")
+    return target
+
+
+def _unwritable(file: Path, error: OSError | RuntimeError) -> Failure:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return Failure(f"--html: {file} cannot be written: {reason}")
 
 
 def _write(file: Path, pieces: Iterable[str]) -> int:
@@ -88,4 +124,4 @@ def _replaced(file: Path) -> Iterator[IO[bytes]]:
                 scratch.unlink()
             raise
     except OSError as error:
-        raise Failure(f"--html: {file} cannot be written: {error.strerror or error}") from error
+        raise _unwritable(file, error) from error
