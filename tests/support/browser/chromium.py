@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,15 @@ class Browser:
         self._requests: dict[str, str] = {}
         self.problems: list[str] = []
         """Exceptions, messages of the console, and refusals by the page's policy."""
-        target = self.call("Target.getTargets")["targetInfos"]
-        page = next(one["targetId"] for one in target if one["type"] == "page")
+        try:
+            self._open_page()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_page(self) -> None:
+        # A page of its own: right after the start, the first one may not exist yet.
+        page = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
@@ -79,7 +86,8 @@ class Browser:
         """End the browser and all of its processes."""
         os.close(self._to)
         os.close(self._from)
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     # -- the protocol ----------------------------------------------------------------------------------------------
