@@ -6,6 +6,7 @@ Input: none. Output: a `WrittenNode`, whose clock is ten minutes after the first
 from typing import Any
 
 from chronolet_schemas import devices, image_gc, pleg, pod, prober
+from chronolet_schemas.podspec import Probe
 from tests.cli.support.histories import RUN, SECOND, SIDE, UID, WEB, start, web
 from tests.cli.support.written_node import NODE, NOON, WrittenNode
 
@@ -13,6 +14,17 @@ GPU = "vendor.test/gpu"
 MINUTE = 60 * SECOND
 DEVICES, IMAGES, PLEG = "devices/node", "image_gc/node", "pleg/node"
 LIVENESS = "prober/default/web/side/Liveness"
+ADDED = prober.ProbeAdded(
+    pod="default/web",
+    uid=UID,
+    container="side",
+    probe="Liveness",
+    definition=Probe(),
+    restarts="Always",
+    period_milliseconds=10_000,
+    field="spec.containers{side}",
+)
+"""The probe of which `LIVENESS` is the entity. The busy node's log lacks it, so its failures belong to no probe."""
 
 
 def claim(uid: str, name: str, *ids: str) -> list[devices.ClaimEvent]:

@@ -111,9 +111,11 @@ def test_entries_are_kept_in_columns_and_their_texts_in_blocks() -> None:
 def test_the_cause_is_a_distance_and_only_if_it_is_an_earlier_entry() -> None:
     entries = EntryColumns()
     for cause in ("", "1003-3", "request-7", "1009-9", "x", "1-2-3"):
-        entries.add(entry(5, cause), 0, 0, Severity.NORMAL, "")
+        entries.add(entry(5, cause), 0, 0, Severity.NORMAL, "", cause=cause.upper())
     found = {one.name: one for one in entries.parts()}
     assert numbers(found["entry.cause"]) == [0, 2, 0, 0, 0, 0]
+    assert json.loads(unpacked(found["entry.origin.words"])) == ["", "REQUEST-7", "1009-9", "X", "1-2-3"]
+    assert numbers(found["entry.origin"]) == [0, 0, 1, 2, 3, 4], "a cause is stored only once"
 
 
 def test_the_time_of_an_entry_is_behind_that_of_its_position_if_the_clock_was_ahead() -> None:

@@ -171,11 +171,11 @@ def as_line(entry: Entry) -> str:
     time = ages.rfc3339(times.time_of(entry), fraction=True)
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
-    words += [f"<-{_cause(entry.cause)}"] if entry.cause else []
+    words += [f"<-{cause_text(entry.cause)}"] if entry.cause else []
     return table.plain(" ".join([*words, compact(decoded(entry), entry)]).rstrip())
 
 
-def _cause(cause: str) -> str:
+def cause_text(cause: str) -> str:
     """Format a cause: a position as `#` and its number, which is unique; a request id with long hashes shortened."""
     milliseconds, dash, number = cause.partition("-")
     if dash and milliseconds.isdigit() and number.isdigit():
@@ -191,7 +191,7 @@ def compact(data: Any, entry: Entry) -> str:
         data = {**data, "exit_code": "unknown"}  # the logged 137 is a placeholder: the real exit was not observed
     shown = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
     left = ((name, value) for name, value in data.items() if (name, str(value)) not in shown)
-    return " ".join(f"{name}={_short(readable(name, value))}" for name, value in left)
+    return " ".join(f"{name}={_short(readable(str(name), value))}" for name, value in left)
 
 
 def _short(value: Any) -> str:

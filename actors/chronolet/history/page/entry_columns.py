@@ -28,8 +28,8 @@ class EntryColumns:
         self._behind = Column("entry.behind", "f64")
         """By how much the time of the entry is behind that of its position, which is in the way of a clock."""
         self._cause = Column("entry.cause", "f64")
-        """How many numbers before this one the entry's cause is; 0 if no entry caused it."""
-        self._words = {name: Column(f"entry.{name}", "u32") for name in ("type", "entity", "subject")}
+        """How many numbers before this one the entry's cause is; 0 if no entry before it caused it."""
+        self._words = {name: Column(f"entry.{name}", "u32") for name in ("type", "entity", "subject", "origin")}
         self._dictionaries: dict[str, Dictionary[str]] = {name: Dictionary() for name in self._words}
         self._table = Column("entry.table", "u8")
         self._object = Column("entry.object", "u32")
@@ -40,14 +40,18 @@ class EntryColumns:
     def __len__(self) -> int:
         return len(self._severity)
 
-    def add(self, entry: Entry, table: int, number: int, severity: Severity, text: str) -> None:
-        """Append an entry about the object with this number of this table. `text` is one line."""
+    def add(self, entry: Entry, table: int, number: int, severity: Severity, text: str, *, cause: str = "") -> None:
+        """Append an entry about the object with this number of this table. `text` is one line. `cause`: what to show
+        of a cause that is no entry before it, such as the id of a request.
+        """
         position = entry.position
         self._milliseconds.add(position.milliseconds)
         self._number.add(position.n)
         self._behind.add(position.milliseconds - time_of(entry))
-        self._cause.add(_distance(entry))
-        for (name, column), value in zip(self._words.items(), (entry.type, entry.entity, entry.subject), strict=True):
+        distance = _distance(entry)
+        self._cause.add(distance)
+        values = (entry.type, entry.entity, entry.subject, "" if distance else cause)
+        for (name, column), value in zip(self._words.items(), values, strict=True):
             column.add(self._dictionaries[name].number(value))
         self._table.add(table)
         self._object.add(number)

@@ -77,6 +77,8 @@ class Seen(NamedTuple):
     severity: Severity
     text: str
     changes: Iterable[Change] = ()
+    cause: str = ""
+    """The entry's cause as text, empty if it has none. A page shows the number of a cause that is an entry itself."""
 
 
 class Viewer(Protocol):

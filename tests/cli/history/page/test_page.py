@@ -8,13 +8,13 @@ from typing import Any
 import msgpack
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chronolet_schemas import image_gc
+from chronolet_schemas import image_gc, pod
 from chronolet_schemas.envelope import Position, Record
-from tests.cli.support.busy_node import IMAGES, LIVENESS, busy, failed_probe, image
-from tests.cli.support.histories import SECOND
+from tests.cli.support.busy_node import ADDED, IMAGES, LIVENESS, busy, failed_probe, image
+from tests.cli.support.histories import SECOND, UID
 from tests.cli.support.written_node import NOON, WrittenNode, columns
 from tests.support.page_parts import parts, rows
 
@@ -33,14 +33,42 @@ def data(node: WrittenNode, folder: Path, *words: str) -> dict[str, Any]:
 
 
 def test_the_entries_are_those_of_the_log(node: WrittenNode, tmp_path: Path) -> None:
+    """With their causes: entries, and ids of requests."""
+    caused = pod.PodEnded(pod="data/db", uid=UID)
+    first = node.write("pod/data/db", caused, cause=f"request-{'a' * 64}")
+    node.write("pod/data/db", caused, cause=str(first))
+    node.write("pod/data/db", caused, cause="with \x1b control")
     found = data(node, tmp_path)
     lines = node.run("log").output.splitlines()
     assert found["summary"]["entries"] == len(lines) > 40
-    types = [found["entry.type.words"][one] for one in found["entry.type"]]
-    for line, type_, text in zip(lines, types, found["text.0"], strict=True):
-        assert type_.removesuffix("@1") in line
-        details = text.split(" ")[-1]
-        assert line.endswith(details)
+    words = {
+        field: [found[f"entry.{field}.words"][one] for one in found[f"entry.{field}"]]
+        for field in ("type", "entity", "subject", "origin")
+    }
+    for at, line in enumerate(lines):
+        number = int(sum(found["entry.number"][: at + 1]))
+        distance = int(found["entry.cause"][at])
+        cause = f"#{number - distance}" if distance else words["origin"][at]
+        subject = words["subject"][at]
+        what = [
+            f"#{number}",
+            words["entity"][at],
+            words["type"][at].removesuffix("@1"),
+            *([subject] if subject else []),
+        ]
+        fields = found["text.0"][at].removeprefix(subject).lstrip()
+        shown = " ".join([*what, *([f"<-{cause}"] if cause else []), fields])
+        assert line.partition(" ")[2] == shown.rstrip()
+    assert words["origin"][-3:] == ["request-aaaaaaaaaaaa", "", "with \\x1b control"]
+
+
+def test_of_the_output_of_a_probe_the_beginning_is_shown(node: WrittenNode, tmp_path: Path) -> None:
+    failed = failed_probe(3, node.now)
+    for output in ("o" * 200, "o" * 10_000):
+        node.write(LIVENESS, ADDED, msgspec.structs.replace(failed, output=output))
+        found = data(node, tmp_path)
+        [row] = rows(found, "probe", found["summary"]["entries"]).values()
+        assert row[-1] == ["o" * 200 + ("..." if len(output) > 200 else "")]
 
 
 def test_each_pod_has_the_cells_that_get_prints(node: WrittenNode, tmp_path: Path) -> None:
@@ -155,6 +183,7 @@ RECORDS = st.builds(
 
 
 @given(records=st.lists(RECORDS, min_size=1, max_size=20))
+@example(records=[Record("x.Y@1", "x/1", "", "", "", msgpack.packb({0: 0}))])  # a field that has a number for a name
 def test_any_entry_is_shown_whatever_it_contains(
     records: list[Record], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -34,6 +34,11 @@ COLLECTORS = Table("gc", "Garbage collection", ("COLLECTOR", "STATE", "RUN", "TR
 COLLECTOR_KINDS = frozenset(("container_gc", "image_gc"))
 _PROBE_LOOKS = {"success": Look.GOOD, "failure": Look.BAD, "unknown": Look.WAITING}
 
+LONGEST_OUTPUT = 200
+"""The number of characters that a page shows of a probe's output. A browser must hold all different outputs at once,
+and an output may have 10 KiB.
+"""
+
 
 def probe_changed(moment: Moment, key: str) -> Iterator[Change]:
     """Return the row of the probe `namespace/pod/container/PROBE`. `moment` includes the probe's state."""
@@ -46,7 +51,10 @@ def _probe_row(state: Probe) -> Row:
     namespace, _, pod = state.pod.partition("/")
     code = "" if state.code is None else str(state.code)
     last = ago(state.at, LATER) if state.at else "<none>"
-    row = (namespace, pod, state.container, state.probe, result_text(state), last, code, state.output.strip())
+    output = state.output.strip()
+    if len(output) > LONGEST_OUTPUT:
+        output = f"{output[:LONGEST_OUTPUT]}..."
+    row = (namespace, pod, state.container, state.probe, result_text(state), last, code, output)
     return Row(cells(row), _PROBE_LOOKS.get(state.result, Look.WAITING) if state.running else Look.IDLE)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chronolet.cli.history.log import compact, decoded
+from chronolet.cli.history.log import cause_text, compact, decoded
 from chronolet.cli.history.page import subjects
 from chronolet.cli.history.page.node import (
     COLLECTOR_KINDS,
@@ -66,6 +66,7 @@ class NodeViewer:
             severity=subjects.severity(entry, data),
             text=plain(" ".join([*words, compact(data, entry)])),
             changes=self._changes(entry),
+            cause=plain(cause_text(entry.cause)),
         )
 
     def _moment(self) -> Moment:

@@ -15,6 +15,9 @@
  */
 /** @typedef {{index: number, now: number}} Moment the state after an entry (-1: before the first), as seen at a time */
 
+/** How many entries after a moment `--at` searches for entries that were recorded earlier (history/when.py). */
+const FOLLOWING = 5_000;
+
 class Model {
   /** @param {Summary} summary */
   constructor(summary) {
@@ -40,6 +43,8 @@ class Model {
     /** @type {Uint32Array} */
     this.starts = new Uint32Array(0);
     this.levels = new Levels(this.severity);
+    /** Whether the time of any entry is behind that of its position. */
+    this.clockWasAhead = false;
   }
 
   static async read() {
@@ -56,7 +61,7 @@ class Model {
   }
 
   async readEntries() {
-    const names = ["type", "entity", "subject"];
+    const names = ["type", "entity", "subject", "origin"];
     const [milliseconds, number, behind, cause, severity, table, object, ...columns] = await Promise.all([
       f64Part("entry.milliseconds"),
       f64Part("entry.number"),
@@ -71,6 +76,7 @@ class Model {
       })),
     ]);
     Object.assign(this, { milliseconds: sums(milliseconds), number: sums(number), behind, cause, severity });
+    this.clockWasAhead = behind.some((one) => one > 0);
     names.forEach((name, at) => (this.columns[name] = columns[at]));
     return { table, object };
   }
@@ -161,11 +167,52 @@ class Model {
   }
 
   /**
+   * Return the moment of a time, as `--at` finds it (history/when.py): after all entries up to it, and after later ones
+   * that say that they were recorded up to it, because the clock had been ahead.
+   * @param {number} milliseconds
+   * @returns {Moment}
+   */
+  momentOfTime(milliseconds) {
+    const bound = firstAbove(this.milliseconds, milliseconds);
+    const late = this.lastRecordedBy(milliseconds, bound);
+    return { index: late < 0 ? bound - 1 : late, now: milliseconds };
+  }
+
+  /**
+   * Return whether the moment is not the one of its time, because the clock was set back: entries after it were
+   * recorded at or before that time.
+   * @param {Moment} moment
+   */
+  isOnlyPosition(moment) {
+    const bound = firstAbove(this.milliseconds, moment.now);
+    return this.lastRecordedBy(moment.now, bound) > moment.index;
+  }
+
+  /**
+   * Return the last of the entries from `bound` on that was recorded up to a time; -1 if there is none.
+   * @param {number} milliseconds
+   * @param {number} bound
+   */
+  lastRecordedBy(milliseconds, bound) {
+    let index = this.clockWasAhead ? Math.min(this.count, bound + FOLLOWING) - 1 : -1;
+    while (index >= bound && this.timeOf(index) > milliseconds) index--;
+    return index >= bound ? index : -1;
+  }
+
+  /**
    * Return the number of the entry that caused this one; 0 if no entry did.
    * @param {number} index
    */
   causeOf(index) {
     return this.cause[index] ? this.number[index] - this.cause[index] : 0;
+  }
+
+  /**
+   * Return the cause of an entry as text, such as `#7` or the id of a request; empty if it has none.
+   * @param {number} index
+   */
+  causeText(index) {
+    return this.cause[index] ? `#${this.causeOf(index)}` : this.word("origin", index);
   }
 
   /**
