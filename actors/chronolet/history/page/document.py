@@ -22,7 +22,10 @@ STYLES = tuple(f"styles/{name}.css" for name in ("colours", "controls", "timelin
 """The styles in the order in which the page applies them."""
 SCRIPTS = (
     *(f"data/{name}.js" for name in ("parts", "search_sorted", "levels", "times", "tables", "model", "texts")),
-    *(f"present/{name}.js" for name in ("lanes", "time_window", "scroll_position", "search", "links", "state")),
+    *(
+        f"present/{name}.js"
+        for name in ("lanes", "time_window", "scroll_position", "search", "moments", "links", "state")
+    ),
     *(
         f"views/{name}.js"
         for name in (

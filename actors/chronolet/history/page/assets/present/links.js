@@ -8,6 +8,16 @@ function withoutNamespace(name) {
 }
 
 /**
+ * Return the name of an object for people, such as `pod web`.
+ * @param {Model} model
+ * @param {number} object
+ */
+function nameOf(model, object) {
+  const { table, number } = model.tableOf(object);
+  return `${table.name} ${withoutNamespace(table.objects[number])}`;
+}
+
+/**
  * Return the link to an object (-1: to the page) at a moment.
  * @param {Model} model
  * @param {number} object
@@ -39,13 +49,7 @@ function linked(model, fragment) {
   const found = name ? named(model, name) : -1;
   if (name && found < 0) return { object: -1, moment: null, error: `this page has no ${name}` };
   if (name === text) return { object: found, moment: null, error: "" };
-  const number = Number(
-    text
-      .slice(at + 1)
-      .split("-")
-      .pop(),
-  );
-  const index = model.indexOf(number);
+  const index = entryNamed(model, text.slice(at + 1)) ?? -1;
   if (index < 0) {
     const span = `${model.position(0)} to ${model.position(model.count - 1)}`;
     return { object: found, moment: null, error: `this page has no event ${text.slice(at + 1)}: it has ${span}` };

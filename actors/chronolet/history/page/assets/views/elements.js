@@ -52,7 +52,16 @@ function cleared(canvas) {
   return { context, width, height };
 }
 
+let announcing = 0;
+
 /** Show a message, which screen readers speak. @param {string} text */
 function announce(text) {
+  clearTimeout(announcing); // it would hide this message
   byId("status").textContent = text;
+}
+
+/** Announce a text when nothing else has been announced for a moment. @param {() => string} text */
+function announceSoon(text) {
+  clearTimeout(announcing);
+  announcing = setTimeout(() => announce(text()), 600);
 }

@@ -8,7 +8,6 @@ class MomentBar {
     this.state = state;
     this.slider = /** @type {HTMLInputElement} */ (byId("slider"));
     this.shown = byId("moment");
-    this.spoken = 0;
     this.slider.addEventListener("input", () => state.setMoment(state.model.momentOf(Number(this.slider.value))));
     this.slider.addEventListener("keydown", (event) => this.onKey(event));
     const { window, model } = state;
@@ -95,17 +94,9 @@ class MomentBar {
   onGo(event) {
     event.preventDefault();
     const input = /** @type {HTMLInputElement} */ (byId("go-to"));
-    const { model } = this.state;
-    const text = input.value.trim();
-    const number = /^(?:#|\d+-)?(\d+)$/.exec(text);
-    const time = number ? Number.NaN : Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
-    const index = number ? model.indexOf(Number(number[1])) : -1;
-    if (index >= 0) this.state.setMoment(model.momentAt(index));
-    else if (time >= model.first) this.state.setMoment(model.momentOf(time));
-    else
-      announce(
-        `found ${text}, expected an event such as #${model.number[0]}, or a time such as ${utc(model.timeOf(0))}`,
-      );
+    const { moment, error } = momentNamed(this.state.model, input.value.trim());
+    if (moment) this.state.setMoment(moment);
+    else announce(error);
   }
 
   render() {
@@ -116,10 +107,11 @@ class MomentBar {
     const number = moment.index < 0 ? "before the first event" : `#${model.number[moment.index]}`;
     const text = `${utc(moment.now)} ${number}`;
     if (this.shown.textContent === text) return;
+    const isFirst = !this.shown.textContent;
     this.shown.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);
-    clearTimeout(this.spoken);
-    this.spoken = setTimeout(() => announce(`${text}. ${this.summary()}`), 600);
+    if (isFirst) return; // a message about a link may be there
+    announceSoon(() => `${text}. ${this.summary()}`);
   }
 
   summary() {

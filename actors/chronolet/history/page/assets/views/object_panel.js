@@ -47,7 +47,7 @@ class ObjectPanel {
       return void (this.title.textContent = "Nothing is selected. Choose an object in the timeline or in a table.");
     const { table, number } = model.tableOf(object);
     const row = table.rowAt(number, moment.index);
-    this.title.textContent = `${table.name} ${withoutNamespace(table.objects[number])}`;
+    this.title.textContent = nameOf(model, object);
     this.link.href = linkOf(model, object, moment);
     const ago = (/** @type {number} */ time) => age(moment.now - time, model.summary.ages);
     const facts = table.head.flatMap((name, at) => [

@@ -44,7 +44,7 @@ class StatePanel {
     while (this.body.children.length > rows.length) this.body.lastElementChild?.remove();
     while (this.body.children.length < rows.length) this.body.append(this.emptyRow(table));
     rows.forEach((row, at) => this.fill(/** @type {HTMLElement} */ (this.body.children[at]), row));
-    this.caption.textContent = `${table.title} at ${utc(moment.now)}`;
+    this.caption.textContent = `${table.title} ${momentText(model, moment)}`;
     const hidden = every.length - found.length;
     const more = found.length - rows.length;
     const notes = [
