@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cli.support.histories import recorded
 from tests.integration.page.conftest import WrittenPage
 
 
@@ -52,6 +53,7 @@ def test_the_address_follows_the_moment_and_the_object(page: WrittenPage) -> Non
         ("#pod/typo", "this page has no pod/typo"),
         ("#typo", "this page has no typo"),
         ("#pod/web@17-99999", "this page has no event 17-99999: it has 1800000000000-1 to"),
+        ("#pod/web@17-3", "this page has no event 17-3: it has 1800000000000-1 to"),
         ("#%E0%A4%A", "the link #%E0%A4%A is not a valid address"),
     ],
 )
@@ -137,8 +139,95 @@ def test_the_timeline_is_a_tree_that_keys_open_and_close(page: WrittenPage) -> N
     assert active() == "pod web: bad"
     page.browser.press("ArrowRight", "ArrowDown")
     assert active() == "container app: bad"
+    page.browser.press("ArrowDown", "ArrowLeft")
+    assert active() == "pod web: bad", "from a closed lane to the one that it belongs to"
+    page.browser.press("ArrowRight")
+    assert active() == "container app: bad", "from an open lane to the first one in it"
     page.browser.press("ArrowUp", "ArrowLeft", "ArrowDown")
     assert active() == "Containers (1)", "it belongs to a pod that the log does not have"
+    page.browser.press("ArrowLeft", "ArrowLeft")
+    assert active() == "Containers (1)", "a heading belongs to nothing"
+
+
+def test_a_lane_has_its_place_among_those_of_the_same_object(page: WrittenPage) -> None:
+    page.open()
+    page.click("#expand-all")
+    found = page.browser.run(
+        "[...document.querySelectorAll('.label')].map(one => [one.children[1].textContent,"
+        "...['level', 'posinset', 'setsize'].map(name => Number(one.getAttribute('aria-' + name)))])"
+    )
+    headings = [rest for _, *rest in found if rest[0] == 1]
+    count = page.browser.run("page.state.lanes.visible(null).filter(one => one.depth === 0).length")
+    assert headings == [[1, place, count] for place in range(1, len(headings) + 1)]
+    assert len(headings) > 2
+    pods = [one for one in found if one[0] in ("data/db", "gone", "web")]
+    assert pods == [["data/db", 2, 1, 3], ["gone", 2, 2, 3], ["web", 2, 3, 3]]
+
+
+def test_the_list_stays_limited_to_the_object_while_it_is_used(page: WrittenPage) -> None:
+    page.open("#pod/web")
+    page.click("#tab-entries")
+    page.click("#only-object")
+    assert page.text("#only-name") == "pod web"
+    count = page.text("#entry-count")
+    page.browser.run("document.getElementById('entries').focus()")
+    page.browser.press("End")
+    assert page.browser.run("nameOf(page.state.model, page.state.object)") != "pod web", "the event's own object"
+    assert page.text("#entry-count") == count
+    seen = [at(page)]
+    for _ in range(4):
+        page.browser.press("ArrowUp")
+        seen.append(at(page))
+    assert seen == sorted(set(seen), reverse=True)
+    assert page.text("#entry-count") == count
+    page.click("#only-object")
+    assert page.text("#entry-count") != count
+    assert page.text("#only-name") == "the selected object"
+    page.open("#@1")
+    page.click("#only-object")
+    assert page.text("#status") == "no object is selected"
+    assert page.browser.run("document.getElementById('only-object').checked") is False
+
+
+def test_the_event_of_the_moment_is_there_in_full_with_its_cause(page: WrittenPage) -> None:
+    request, text = "request-of-a-person", "word " * 20
+    first = page.node.write("pod/default/web", recorded("Odd", text), cause=request)
+    page.node.write("pod/default/web", recorded("Next", "end"), cause=str(first))
+    page.write()
+    page.open(f"#@{first.n}")
+    page.click("#tab-entries")
+    page.browser.run("page.state.search.texts.block(0)")
+    page.browser.settle()
+    lines = {int(one.split("#")[1].split()[0]): one for one in page.node.run("log").output.splitlines()}
+    for number in (first.n, first.n + 1):
+        page.go_to(f"#{number}")
+        line = lines[number].partition(" ")[2]
+        shown = page.text("#entry")
+        assert sorted(shown.split()) == sorted([*line.split(), shown.split()[1]])
+        assert f"<-{request if number == first.n else f'#{first.n}'} " in shown
+        assert page.browser.run("getComputedStyle(document.getElementById('entry')).whiteSpace") == "normal"
+    page.click("#to-cause")
+    assert at(page) == first.n
+    page.click("#to-cause")
+    assert page.text("#status") == f"its cause, {request}, is not an event before it"
+
+
+def test_severities_have_a_sign_with_a_name(page: WrittenPage) -> None:
+    page.open()
+    page.click("#tab-entries")
+    page.browser.run("document.getElementById('entries').focus()")
+    page.browser.press("Home")
+    seen = set()
+    for _ in range(4):
+        seen |= {
+            tuple(one)
+            for one in page.browser.run(
+                "[...document.querySelectorAll('.entry')].map(one => [one.dataset.severity,"
+                "one.children[0].textContent, one.children[0].getAttribute('aria-label')])"
+            )
+        }
+        page.browser.press("PageDown")
+    assert seen == {("0", "", None), ("1", "\u2022", "problem or retry"), ("2", "!", "warning")}
 
 
 def test_tabs_the_list_of_events_and_its_filters_work_by_keys(page: WrittenPage) -> None:

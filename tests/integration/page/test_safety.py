@@ -1,4 +1,4 @@
-"""The page in a real browser: hostile texts stay texts, and nothing leaves the page."""
+"""The page in a real browser: hostile texts of a log stay texts, and nothing leaves the page."""
 
 import pytest
 

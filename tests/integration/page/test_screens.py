@@ -38,6 +38,24 @@ def test_a_phone_has_room_for_everything_and_fingers(page: WrittenPage) -> None:
     assert page.browser.run("document.documentElement.scrollHeight") > 740, "the page scrolls as a whole"
 
 
+def test_on_a_phone_an_event_has_a_line_for_its_text(page: WrittenPage) -> None:
+    page.write()
+    page.browser.size(360, 740, phone=True)
+    page.open()
+    page.click("#tab-entries")
+    row = box(page, '.entry[aria-selected="true"]')
+    detail = box(page, '.entry[aria-selected="true"] .detail')
+    assert row["height"] == 48
+    assert detail["top"] >= box(page, '.entry[aria-selected="true"] .type')["bottom"]
+    assert detail["bottom"] <= row["bottom"]
+    assert detail["width"] > 300
+    page.browser.size(1200, 800)
+    page.browser.run(
+        "new Promise(done => { const look = () => document.querySelector('.entry')"
+        "?.getBoundingClientRect().height === 24 ? done() : setTimeout(look, 20); look() })"
+    )
+
+
 def touch(page: WrittenPage, kind: str, *points: tuple[float, float]) -> None:
     page.browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x, y in points])
 
@@ -111,7 +129,7 @@ def test_a_click_sets_the_moment_a_drag_moves_it_and_the_wheel_zooms(page: Writt
     assert window(page) == (first, last)
 
 
-def test_a_browser_of_2023_shows_the_page_and_an_older_one_says_why_it_does_not(page: WrittenPage) -> None:
+def test_a_browser_without_base64_shows_the_page_and_one_without_decompression_says_why_not(page: WrittenPage) -> None:
     page.write()
     added = []
     for script, expected in (

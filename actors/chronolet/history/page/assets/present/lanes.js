@@ -9,6 +9,8 @@
  * @property {number} depth
  * @property {string} text
  * @property {boolean | null} expanded null if nothing belongs to it
+ * @property {number} place among the lanes of the same parent, from 1
+ * @property {number} siblings the number of these lanes
  */
 
 class Lanes {
@@ -47,33 +49,43 @@ class Lanes {
   visible(matches) {
     /** @type {Lane[]} */
     const found = [];
+    /** @type {Lane[]} */
+    const headings = [];
     for (const table of this.model.tables) {
       const objects = this.roots.get(table.name) || [];
       const shown = matches ? objects.filter((one) => this.anyMatches(one, matches)) : objects;
       if (!shown.length) continue;
       const expanded = this.expanded.has(table.name);
-      found.push({ id: table.name, object: -1, depth: 0, text: `${table.title} (${shown.length})`, expanded });
-      if (expanded) for (const one of shown) this.add(found, one, 1, matches);
+      const text = `${table.title} (${shown.length})`;
+      const heading = { id: table.name, object: -1, depth: 0, text, expanded, place: headings.length + 1, siblings: 0 };
+      headings.push(heading);
+      found.push(heading);
+      if (expanded) this.add(found, shown, 1, matches);
     }
+    for (const heading of headings) heading.siblings = headings.length;
     return found;
   }
 
   /**
+   * Add the lanes of these objects, which belong to the same one, and of what belongs to them.
    * @param {Lane[]} found
-   * @param {number} object
+   * @param {number[]} objects
    * @param {number} depth
    * @param {((object: number) => boolean) | null} matches
    */
-  add(found, object, depth, matches) {
-    const { table, number } = this.model.tableOf(object);
-    const children = this.children.get(object) || [];
-    const name = table.objects[number];
-    const text = depth > 1 ? name.slice(name.lastIndexOf("/") + 1) : name;
-    const id = `o${object}`;
-    const expanded = children.length ? this.expanded.has(id) : null;
-    found.push({ id, object, depth, text: text.replace(/^default\//, ""), expanded });
-    if (!expanded) return;
-    for (const one of children) if (!matches || this.anyMatches(one, matches)) this.add(found, one, depth + 1, matches);
+  add(found, objects, depth, matches) {
+    objects.forEach((object, at) => {
+      const { table, number } = this.model.tableOf(object);
+      const children = this.children.get(object) || [];
+      const name = table.objects[number];
+      const text = (depth > 1 ? name.slice(name.lastIndexOf("/") + 1) : name).replace(/^default\//, "");
+      const id = `o${object}`;
+      const expanded = children.length ? this.expanded.has(id) : null;
+      found.push({ id, object, depth, text, expanded, place: at + 1, siblings: objects.length });
+      if (!expanded) return;
+      const shown = matches ? children.filter((one) => this.anyMatches(one, matches)) : children;
+      this.add(found, shown, depth + 1, matches);
+    });
   }
 
   /**

@@ -2,6 +2,13 @@
 // The list of entries. Only visible rows exist. Input: the page's state, with what the search has found.
 // Output: the moment and the selection. Next: main.js.
 
+/** A sign and its name for each severity: the colour alone is not enough. @type {[string, string][]} */
+const MARKS = [
+  ["", ""],
+  ["\u2022", "problem or retry"],
+  ["!", "warning"],
+];
+
 class EntryList {
   /** @param {PageState} state */
   constructor(state) {
@@ -10,8 +17,11 @@ class EntryList {
     this.spacer = byId("entries-height");
     this.list = byId("entry-rows");
     this.count = byId("entry-count");
+    this.shown = byId("entry");
     this.position = new ScrollPosition();
-    this.position.rowHeight = matchMedia("(pointer: coarse)").matches ? 40 : 24;
+    this.narrow = matchMedia("(max-width: 700px)"); // as in screens.css, where a row then has two lines
+    this.coarse = matchMedia("(pointer: coarse)");
+    this.resting = 0;
     this.index = -2;
     /** @type {Uint32Array | null | undefined} */
     this.found = undefined;
@@ -19,6 +29,7 @@ class EntryList {
     state.search.texts.failed = (error) => announce(`texts of events are missing: ${error.message}`);
     this.scroller.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.scroller.addEventListener("scrollend", () => this.settle());
+    for (const one of [this.narrow, this.coarse]) one.addEventListener("change", () => state.changed());
     this.scroller.addEventListener("keydown", (event) => this.onKey(event));
     byId("to-cause").addEventListener("click", () => this.toCause());
     this.list.addEventListener("click", (event) => this.onClick(event));
@@ -45,6 +56,9 @@ class EntryList {
     if (Math.abs(this.scroller.scrollTop - this.position.top) < 1) return;
     this.position.scrolled(this.scroller.scrollTop);
     this.state.changed();
+    if ("onscrollend" in window) return;
+    clearTimeout(this.resting); // not every browser says when scrolling ends
+    this.resting = setTimeout(() => this.settle(), 150);
   }
 
   /** Scroll the element to where the rows are, after small movements by rows. */
@@ -56,6 +70,8 @@ class EntryList {
   render() {
     const { position, state } = this;
     if (!this.scroller.clientHeight) return; // in a panel that is not shown
+    this.renderEntry();
+    this.setRowHeight(this.narrow.matches ? 48 : this.coarse.matches ? 40 : 24);
     position.rows = this.length;
     position.view = this.scroller.clientHeight;
     this.spacer.style.height = `${position.height}px`;
@@ -68,6 +84,33 @@ class EntryList {
     this.renderRows();
     const searching = state.search.progress < 1 ? `, ${Math.round(state.search.progress * 100)} % searched` : "";
     this.count.textContent = `${this.length} of ${state.model.count} events${searching}`;
+  }
+
+  /** Show the whole text of the moment's entry, which a row cuts. */
+  renderEntry() {
+    const { model, search, moment } = this.state;
+    const { index } = moment;
+    const cause = index < 0 ? "" : model.causeText(index);
+    const parts =
+      index < 0
+        ? ["Before the first event."]
+        : [
+            `#${model.number[index]} ${utc(model.timeOf(index))}`,
+            model.word("entity", index),
+            model.word("type", index).replace(/@1$/, ""),
+            cause && `<-${cause}`,
+            search.texts.now(index) ?? "...",
+          ];
+    const text = parts.filter(Boolean).join(" ");
+    if (this.shown.textContent !== text) this.shown.textContent = text;
+  }
+
+  /** @param {number} pixels */
+  setRowHeight(pixels) {
+    if (this.position.rowHeight === pixels) return;
+    this.position.rowHeight = pixels;
+    this.list.replaceChildren();
+    this.index = -2; // so that the moment's row is visible again
   }
 
   renderRows() {
@@ -86,6 +129,7 @@ class EntryList {
 
   emptyRow() {
     const cells = ["time", "number", "what", "type", "detail"].map((name) => make("span", { class: name }));
+    cells.unshift(make("span", { class: "mark", role: "img" }));
     const row = make("div", { class: "entry", role: "option" }, ...cells);
     row.style.height = `${this.position.rowHeight}px`;
     return row;
@@ -99,17 +143,21 @@ class EntryList {
     const { model, search, moment } = this.state;
     const index = this.entry(row);
     const text = search.texts.now(index);
-    const cause = model.causeOf(index);
+    const cause = model.causeText(index);
+    const [mark, label] = MARKS[model.severity[index]];
     const cells = [
+      mark,
       utc(model.timeOf(index)).slice(0, 23).replace("T", " "),
       `#${model.number[index]}`,
       model.word("entity", index),
       model.word("type", index).replace(/@1$/, ""),
-      `${cause ? `<-#${cause} ` : ""}${text === null ? "..." : text}`,
+      `${cause ? `<-${cause} ` : ""}${text === null ? "..." : text}`,
     ];
     cells.forEach((cell, at) => {
       if (element.children[at].textContent !== cell) element.children[at].textContent = cell;
     });
+    if (label) element.children[0].setAttribute("aria-label", label);
+    else element.children[0].removeAttribute("aria-label");
     element.id = `entry-${index}`;
     element.dataset.row = String(row);
     element.dataset.severity = String(model.severity[index]);
@@ -123,7 +171,9 @@ class EntryList {
     const { model, moment } = this.state;
     const number = moment.index < 0 ? 0 : model.causeOf(moment.index);
     const index = number ? model.indexOf(number) : -1;
-    if (index < 0) return announce(number ? `its cause, #${number}, is not in this page` : "no event caused this one");
+    const origin = moment.index < 0 ? "" : model.word("origin", moment.index);
+    const none = origin ? `its cause, ${origin}, is not an event before it` : "no event caused this one";
+    if (index < 0) return announce(number ? `its cause, #${number}, is not in this page` : none);
     this.state.setMoment(model.momentAt(index));
     this.state.select(model.about[index]);
   }

@@ -33,9 +33,13 @@ function connectSearch(state) {
   const inTexts = /** @type {HTMLInputElement} */ (byId("in-texts"));
   const level = /** @type {HTMLSelectElement} */ (byId("level"));
   const only = /** @type {HTMLInputElement} */ (byId("only-object"));
+  const name = byId("only-name");
+  const nothing = name.textContent;
   let timer = 0;
+  /** The object to which the list is limited; it stays, although each event that is chosen selects its own object. */
+  let pinned = -1;
   const search = () => {
-    const family = only.checked && state.object >= 0 ? state.lanes.family(state.object) : [];
+    const family = pinned < 0 ? [] : state.lanes.family(pinned);
     const wanted = { query: query.value, inTexts: inTexts.checked, level: level.value, family };
     state.search.start(wanted, () => state.changed()).catch((error) => announce(`search: ${error.message}`));
   };
@@ -44,12 +48,15 @@ function connectSearch(state) {
     timer = setTimeout(search, 150);
   });
   byId("search").addEventListener("submit", (event) => event.preventDefault());
-  for (const one of [inTexts, level, only]) one.addEventListener("change", search);
-  let object = state.object;
-  state.listen(() => {
-    if (object !== state.object && only.checked) search();
-    object = state.object;
-  });
+  const pin = () => {
+    if (only.checked && state.object < 0) announce("no object is selected");
+    only.checked = only.checked && state.object >= 0;
+    pinned = only.checked ? state.object : -1;
+    name.textContent = pinned < 0 ? nothing : nameOf(state.model, pinned);
+    search();
+  };
+  for (const one of [inTexts, level]) one.addEventListener("change", search);
+  only.addEventListener("change", pin);
   search();
 }
 

@@ -123,7 +123,7 @@ class Timeline {
       );
     }
     shown.forEach((lane, at) =>
-      this.fillLabel(/** @type {HTMLElement} */ (this.labels.children[at]), lane, first + at + 1),
+      this.fillLabel(/** @type {HTMLElement} */ (this.labels.children[at]), lane, first + at),
     );
     this.labels.style.transform = `translateY(${shift}px)`;
     const active = shown.some((one) => one.id === this.active) ? `lane-${this.active}` : "";
@@ -134,22 +134,24 @@ class Timeline {
   /**
    * @param {HTMLElement} label
    * @param {Lane} lane
-   * @param {number} place
+   * @param {number} at its index
    */
-  fillLabel(label, lane, place) {
+  fillLabel(label, lane, at) {
     const selected = lane.object >= 0 && lane.object === this.state.object;
     const active = lane.id === this.active;
     const spoken = this.spoken(lane);
-    const shown = `${lane.id} ${lane.expanded} ${selected} ${active} ${place} ${this.lanes.length} ${spoken}`;
+    const shown = `${lane.id} ${lane.expanded} ${selected} ${active} ${at} ${lane.place} ${lane.siblings} ${spoken}`;
     if (label.dataset.shown === shown) return;
     label.dataset.shown = shown;
+    label.dataset.at = String(at);
     label.id = `lane-${lane.id}`;
     label.style.height = `${this.rowHeight}px`;
     label.style.paddingLeft = `${4 + lane.depth * 12}px`;
     label.classList.toggle("heading", lane.object < 0);
     label.classList.toggle("active", active);
     label.title = lane.text;
-    const attributes = { level: lane.depth + 1, selected, posinset: place, setsize: this.lanes.length, label: spoken };
+    const of = { posinset: lane.place, setsize: lane.siblings };
+    const attributes = { level: lane.depth + 1, selected, ...of, label: spoken };
     for (const [name, value] of Object.entries(attributes)) label.setAttribute(`aria-${name}`, String(value));
     if (lane.expanded === null) label.removeAttribute("aria-expanded");
     else label.setAttribute("aria-expanded", String(lane.expanded));
@@ -213,8 +215,8 @@ class Timeline {
   /** @param {MouseEvent} event */
   onLabel(event) {
     const target = /** @type {HTMLElement} */ (event.target);
-    const label = target.closest(".label");
-    const at = label ? Number(label.getAttribute("aria-posinset")) - 1 : -1;
+    const label = /** @type {HTMLElement | null} */ (target.closest(".label"));
+    const at = label ? Number(label.dataset.at) : -1;
     if (!this.lanes[at]) return;
     if (target.classList.contains("twisty") || this.lanes[at].object < 0) this.toggle(this.lanes[at]);
     this.select(at);
@@ -253,11 +255,26 @@ class Timeline {
     const step = steps[/** @type {keyof typeof steps} */ (event.key)];
     const lane = this.lanes[at];
     if (step !== undefined) this.go(Math.max(0, Math.min(this.lanes.length - 1, at + step)));
-    else if (lane && event.key === "ArrowRight") this.toggle(lane, true);
-    else if (lane && event.key === "ArrowLeft") this.toggle(lane, false);
+    else if (lane && event.key === "ArrowRight") this.open(at);
+    else if (lane && event.key === "ArrowLeft") this.close(at);
     else if (lane && (event.key === "Enter" || event.key === " ")) this.select(at);
     else return;
     event.preventDefault();
+  }
+
+  /** Open a lane, or go to the first one in it. @param {number} at */
+  open(at) {
+    const [lane, next] = this.lanes.slice(at, at + 2);
+    if (!lane.expanded) this.toggle(lane, true);
+    else if (next && next.depth > lane.depth) this.go(at + 1);
+  }
+
+  /** Close a lane, or go to the one that it belongs to. @param {number} at */
+  close(at) {
+    if (this.lanes[at].expanded) return this.toggle(this.lanes[at], false);
+    let parent = at - 1;
+    while (parent >= 0 && this.lanes[parent].depth >= this.lanes[at].depth) parent--;
+    if (parent >= 0) this.go(parent);
   }
 
   /** @param {number} at */
