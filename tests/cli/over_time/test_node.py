@@ -1,15 +1,21 @@
 """`chronolet history node`: conditions, load and lag of the node over time."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chronolet_schemas import image_gc, keeper, kernel, pleg, pod, prober, qos
-from chronolet_schemas.envelope import Event
+from chronolet.cli.over_time.node_load import REACTIONS, Recorder
+from chronolet.testing.exported import entries_of
+from chronolet_schemas import image_gc, keeper, kernel, pleg, prober, qos, registry
+from chronolet_schemas.envelope import Entry, Event, Position
+from chronolet_schemas.times import time_of
 from tests.cli.support.busy_node import IMAGES, LIVENESS, MINUTE, PLEG, busy
 from tests.cli.support.histories import RUN, SECOND, UID, WEB
 from tests.cli.support.written_node import NODE, NOON, WrittenNode, columns
+
+EXPORTED = Path(__file__).parents[2] / "histories/exported/0.2.0.dev0/run.jsonl"
 
 
 def history(node: WrittenNode, *words: str) -> dict[str, Any]:
@@ -120,18 +126,44 @@ def test_the_load_is_counted_in_parts_of_the_time() -> None:
     assert "imageDiskPercent" not in found[4]
 
 
-def test_lag_is_the_time_from_an_event_to_what_another_kind_made_of_it() -> None:
-    node = WrittenNode()
-    ended = pod.PodEnded(pod="default/web", uid=UID)
-    cause = node.write(WEB, ended)
-    node.now += 7 * SECOND
-    node.write(WEB, ended, cause=str(cause))  # of the same kind: an effect took so long
-    node.now += SECOND
-    node.write(LIVENESS, unjudged(), cause=str(cause))
-    node.write(PLEG, RESUMED, cause="cli-request")
-    node.write(PLEG, RESUMED, cause="5-999999")
-    node.now += MINUTE
-    assert [one["lagMilliseconds"] for one in history(node)["load"] if one["lagMilliseconds"]] == [8_000]
+def lags(*entries: tuple[str, str, int, str]) -> int:
+    """Return the longest lag in milliseconds. Entries: entity, type, seconds, number of the cause or another text."""
+    load, positions = Recorder(0, MINUTE, MINUTE), dict[str, Position]()
+    for number, (entity, name, seconds, cause) in enumerate(entries):
+        positions[str(number)] = at = Position(seconds * SECOND, number)
+        load.take(Entry(at, f"{name}@1", entity, "", "", str(positions.get(cause, cause)), b""), lambda: None, 0)
+    return max(one.lag_milliseconds for one in load.parts)
+
+
+CREATED = (WEB, "pod.ContainerCreateRequested", 1, "")
+DIED = (PLEG, "pleg.ContainerDied", 31, "0")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((CREATED, DIED), 0),  # the container ran so long
+        ((CREATED, DIED, (WEB, "pod.ContainerExited", 39, "1")), 8_000),
+        ((CREATED, DIED, (WEB, "pod.RestartScheduled", 39, "1")), 0),
+        ((CREATED, DIED, (WEB, "pod.ContainerExited", 39, "cli-request")), 0),
+        ((CREATED, DIED, (WEB, "pod.ContainerExited", 39, "5-999999")), 0),
+        ((CREATED, DIED, (WEB, "pod.ContainerExited", 30, "1")), 0),  # after a clock step
+    ],
+)
+def test_lag_is_the_time_from_an_event_to_the_direct_reaction_of_another_actor(entries: Any, expected: int) -> None:
+    assert lags(*entries) == expected
+
+
+def test_the_lag_in_a_recorded_run_is_that_of_actors_and_not_of_what_they_wait_for() -> None:
+    entries = entries_of(EXPORTED)
+    load = Recorder(time_of(entries[0]), time_of(entries[-1]), MINUTE)
+    for entry in entries:
+        load.take(entry, lambda: None, time_of(entry))
+    assert 0 < max(one.lag_milliseconds for one in load.parts) < 100
+
+
+def test_the_types_of_reactions_exist() -> None:
+    assert all(registry.class_of(name) for pair in REACTIONS for name in pair)
 
 
 def unjudged() -> prober.ProbeUnjudged:

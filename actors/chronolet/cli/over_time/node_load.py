@@ -2,12 +2,14 @@
 
 Input: entries with their times, events about delays. Output: `Part`, in order of time. Next: `node`, which prints them.
 
-The lag of an entry is the time since the event that it reacts to, if another actor kind has written that one: how long
-it took until the event was read, decided on, and the decision committed.
+The lag of an entry is the time since the event that it reacts to: how long it took until that event was read, decided
+on, and the decision committed. The cause of an entry alone does not tell it: the cause of a container's death, for
+example, is the event that created the container. So only `REACTIONS` count.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,8 +25,28 @@ TYPES = (
     "image_gc.RunFinished",
 )
 """The types of the events that `take` needs decoded, without versions."""
+REACTIONS = frozenset(
+    {
+        ("devices.DevicesAllocated", "pod.DevicesGranted"),
+        ("manifests.PodApplied", "pod.SpecAccepted"),
+        ("manifests.PodWithdrawn", "pod.TerminationRequested"),
+        ("pleg.ContainerDied", "pod.ContainerExited"),
+        ("pleg.ContainerDied", "pod.SandboxExited"),
+        ("pleg.ContainerStarted", "pod.ContainerStarted"),
+        ("pod.CgroupReleased", "qos.PodReleased"),
+        ("pod.CgroupRequested", "qos.PodAdmitted"),
+        ("pod.DevicesReleased", "devices.DevicesFreed"),
+        ("pod.PodEnded", "container_gc.PodForgotten"),
+        ("pod.ProbingWithdrawn", "prober.ProbeRemoved"),
+        ("pod.SpecAccepted", "container_gc.PodNoted"),
+        ("prober.ResultChanged", "pod.ContainerProbed"),
+        ("qos.CgroupReady", "pod.CgroupGranted"),
+    }
+)
+"""The types of causes and entries, without versions, where an actor writes the entry once it has read the cause."""
+_CAUSES = frozenset(cause for cause, _ in REACTIONS)
 _RECENT = 20_000
-"""The number of entries among which the cause of an entry is looked for."""
+"""The number of possible causes among which the cause of an entry is looked for."""
 
 
 @dataclass(slots=True)
@@ -54,33 +76,32 @@ class Recorder:
         self._step = step
         count = max(-(-(end + 1 - self._begin) // step), 1)
         self.parts = [Part(at, at + step) for at in range(self._begin, self._begin + count * step, step)]
-        self._kinds: dict[int, str] = {}
-        """The kind of the writer of recent entries, by number."""
+        self._types: OrderedDict[int, str] = OrderedDict()
+        """The types of recent entries that may be causes, by number."""
 
     def take(self, entry: Entry, event: Callable[[], Event | None], at: int) -> None:
         """Count an entry. `event` decodes it."""
         part = self.parts[min(max((at - self._begin) // self._step, 0), len(self.parts) - 1)]
         part.entries += 1
-        part.lag_milliseconds = max(part.lag_milliseconds, self._lag(entry))
         name = entry.type.partition("@")[0]
+        part.lag_milliseconds = max(part.lag_milliseconds, self._lag(entry, name))
         if name == "pod.ContainerStarted":
             part.starts += 1
         elif name in TYPES and (known := event()) is not None:
             _add(part, known)
 
-    def _lag(self, entry: Entry) -> int:
-        kind = entry.entity.partition("/")[0]
-        if not entry.type:
-            return 0
-        self._kinds[entry.position.n] = kind
-        if len(self._kinds) > _RECENT:
-            del self._kinds[next(iter(self._kinds))]
+    def _lag(self, entry: Entry, name: str) -> int:
+        if name in _CAUSES:
+            self._types[entry.position.n] = name
+            if len(self._types) > _RECENT:
+                self._types.popitem(last=False)
         try:
             cause = Position.parse(entry.cause)
         except ValueError:
             return 0  # the request id of a command, or empty
-        writer = self._kinds.get(cause.n, kind)
-        return 0 if writer == kind else max(entry.position.milliseconds - cause.milliseconds, 0)
+        if (self._types.get(cause.n), name) not in REACTIONS:
+            return 0
+        return max(entry.position.milliseconds - cause.milliseconds, 0)
 
 
 def _add(part: Part, event: Event) -> None:
