@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from chronolet.cli.errors import Failure, not_found
@@ -96,22 +96,11 @@ def follow(
     look_milliseconds: int = _LOOK_MILLISECONDS,
 ) -> Iterator[Entry]:
     """Yield the log entries after a position, endlessly. Call `idle` whenever `look_milliseconds` pass without any."""
-    for arrived in batches(store, after, idle, look_milliseconds):
-        yield from arrived
-
-
-def batches(
-    store: Store,
-    after: Position,
-    idle: Callable[[], None] = lambda: None,
-    look_milliseconds: int = _LOOK_MILLISECONDS,
-) -> Iterator[Sequence[Entry]]:
-    """Like `follow`, but yield together what has arrived since the last read: at least one entry."""
     while True:
         arrived = store.wait(after, {}, _PAGE, look_milliseconds).log
         if arrived:
             after = arrived[-1].position
-            yield arrived
+            yield from arrived
         else:
             idle()
 

@@ -2,15 +2,17 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from chronolet.kernel.storage.store import HistoryMissing
+from chronolet_schemas import devices
 from chronolet_schemas.envelope import Entry, Position, Record
+from chronolet_schemas.kernel import ClockJumped
 from chronolet_schemas.pod import PodEnded
-from tests.cli.support.busy_node import busy
+from tests.cli.support.busy_node import DEVICES, GPU, busy, claim, device
 from tests.cli.support.histories import SECOND, UID, WEB
 from tests.cli.support.written_node import NOON, WrittenNode
 
@@ -127,6 +129,72 @@ def test_follow_goes_on_with_what_happens_next(node: WrittenNode) -> None:
     assert (result.status, pauses) == (130, []), "only recorded steps are paced, and there are none in that minute"
     assert result.output.splitlines()[-2:][0].split()[2:4] == [WEB, "pod.PodEnded"]
     assert result.output.splitlines()[-1] == "  pod/web: removed"
+
+
+class KeptArchive:
+    """An archive with these entries."""
+
+    def __init__(self, kept: Sequence[Entry]) -> None:
+        self.kept = kept
+
+    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+        return iter([one for one in self.kept if after < one.position <= upto])
+
+    def numbered(self, number: int) -> Entry | None:
+        return next((one for one in self.kept if one.position.n == number), None)
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_follow_continues_with_what_was_trimmed_while_recorded_steps_were_printed(
+    node: WrittenNode, *, archived: bool
+) -> None:
+    archive = KeptArchive([])
+    node.archive = archive
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) > 1:
+            return
+        for _ in range(1_500):
+            node.now += 1
+            node.write("shard/pod/0", *[ClockJumped(by_milliseconds=1)] * 3)
+        with node.server.changed:
+            archive.kept = list(node.server.log) if archived else []
+            node.server.archived = node.server.trimmed = node.server.log[-2].position
+            del node.server.log[:-1]
+
+    class Store(type(node.open_store())):  # type: ignore[misc]
+        def wait(self, after: Position, mail: Any, count: int, block: int) -> Any:
+            raise KeyboardInterrupt
+
+    node.open_store = lambda: Store(node.server)
+    begin = node.server.last.n - 2
+    services = node.services()._replace(sleep=sleep)
+    node.services = lambda: services  # type: ignore[method-assign]
+    result = node.run("replay", "--from", f"#{begin}", "-f", "--speed", "1000", "-o", "json")
+    found = [json.loads(line)["events"] for line in result.output.splitlines()]
+    if archived:
+        assert (result.status, result.errors.strip()) == (130, "")
+        shown = [int(one["position"].partition("-")[2]) for events in found for one in events]
+        assert shown == [*range(begin + 1, node.server.last.n + 1)]
+        assert {len(events) for events in found[-1_500:]} == {3}, "no step is split where a page ends"
+    else:
+        assert result.status == 1
+        assert result.errors.startswith("error: the log's entries after ")
+
+
+def test_a_change_of_a_wanted_object_is_shown_with_its_step_although_no_entry_names_the_object() -> None:
+    """The health of a device is a part of the status of the pod that holds it."""
+    node = busy()
+    node.now += SECOND
+    node.write(DEVICES, *claim(UID, "web", "b"))
+    listed = devices.DevicesListed(resource=GPU, generation=1, devices=(device("b", "Unhealthy"),), count=2)
+    node.now += SECOND
+    node.write(DEVICES, listed)
+    *_, last = frames(node, "--only", "pod/web")
+    assert [one["type"] for one in last["events"]][-1] == "devices.DevicesListed@1"
+    assert [one["name"] for one in last["objects"]] == ["pod/web"]
 
 
 @pytest.mark.parametrize(

@@ -187,9 +187,15 @@ def _show(
 
 
 def _new(node: Session, last: Located) -> Iterator[Step]:
-    """Yield the steps after the recorded ones. A step is committed at once, so it arrives as a whole."""
-    from chronolet.cli.replay.steps import steps  # noqa: PLC0415 - see above
-    from chronolet.cli.sending import batches  # noqa: PLC0415
+    """Yield the steps after the recorded ones, endlessly. A step is committed at once, so it arrives as a whole.
 
-    for arrived in batches(node.store, last.position, look_milliseconds=_BLOCK_MILLISECONDS):
-        yield from steps(arrived)
+    The store is only waited for: what was trimmed while earlier steps were printed must be read from the archive.
+    """
+    from chronolet.cli.replay.steps import steps  # noqa: PLC0415 - see above
+
+    after = last.position
+    while True:
+        for step in steps(node.entries(after)):
+            after = step.position
+            yield step
+        node.store.wait(after, {}, 1, _BLOCK_MILLISECONDS)

@@ -38,7 +38,8 @@ class Touched(NamedTuple):
 
 
 def frames(node: Session, wanted: Wanted, found: Iterable[Step]) -> Iterator[Frame]:
-    """Fold the steps, which follow the session's moment, and yield a frame for each one with an entry to show.
+    """Fold the steps, which follow the session's moment, and yield a frame for each one with an entry to show, or that
+    changed one of these objects: then with all of its entries, as they say why.
 
     The session's moment may change as soon as this returns. Undecodable entries are added to those that the session
     reports.
@@ -59,8 +60,10 @@ def _folded(
         node.unreadable.update(folding.unreadable[reported:])
         reported = len(folding.unreadable)
         touched = objects.touched(step, before, after)
-        if shown := tuple(one for one in step.entries if wanted.shows(one)):
-            yield Frame(Step(shown), tuple(changes(objects.of(before, touched), objects.of(after, touched))))
+        shown = tuple(one for one in step.entries if wanted.shows(one))
+        changed = tuple(changes(objects.of(before, touched), objects.of(after, touched)))
+        if shown or changed:
+            yield Frame(Step(shown or step.entries), changed)
 
 
 def _kept(folding: Folding) -> Moment:
