@@ -1,5 +1,7 @@
 """The window of `replay --step`: next, back and jump show the same steps as a replay from the beginning."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from chronolet.cli.replay.stepping import Window, keys
 from chronolet.cli.replay.wanted import Wanted
 from chronolet.cli.session import Session
 from chronolet.history.when import Located
+from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.node.settings.common import resolve_common
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Entry, Position
@@ -35,17 +38,53 @@ def all_frames(one: Window) -> list[Frame]:
 @pytest.mark.parametrize(
     ("pressed", "expected"),
     [
-        ("n", ["n"]),
-        ("bb", ["b", "b"]),
-        ("\x1b[A", ["\x1b[A"]),
-        ("n\x1b[B\x1b[Aq", ["n", "\x1b[B", "\x1b[A", "q"]),
-        ("\r\n", ["\r", "\n"]),
-        ("\x1b", ["\x1b"]),
+        ("n", [("n", "")]),
+        ("bb", [("b", ""), ("b", "")]),
+        ("\x1b[A", [("\x1b[A", "")]),
+        ("n\x1b[B\x1b[Aq", [("n", ""), ("\x1b[B", ""), ("\x1b[A", ""), ("q", "")]),
+        ("\x1bOA\x1bOBn", [("\x1bOA", ""), ("\x1bOB", ""), ("n", "")]),  # arrows in application mode
+        ("\x1b[3~\x1b[1;5Cn", [("\x1b[3~", ""), ("\x1b[1;5C", ""), ("n", "")]),  # Delete, Ctrl and an arrow
+        ("\r\n", [("\r", ""), ("\n", "")]),
+        ("\x1b", [("\x1b", "")]),
+        ("j", [("j", "")]),
+        ("nj-15m\rnq", [("n", ""), ("j", "-15m\r"), ("n", ""), ("q", "")]),
+        ("j#1b", [("j", "#1b")]),
+        ("j\r\nq", [("j", "\r\n"), ("q", "")]),
         ("", []),
     ],
 )
-def test_keys_that_were_pressed_quickly_are_separate_ones(pressed: str, expected: list[str]) -> None:
-    assert keys(pressed) == expected
+def test_keys_that_were_pressed_quickly_are_separate_ones(pressed: str, expected: list[tuple[str, str]]) -> None:
+    assert list(keys(pressed)) == expected
+
+
+def test_back_ends_where_the_window_begins() -> None:
+    every = all_frames(window(NODE))
+    shown = window(NODE, Located(every[4].step.position, 0), kept=2)
+    assert all_frames(shown) == every[5:]
+    assert list(iter(shown.back, None)) == every[-2:4:-1]
+    shown.jump(Located(every[4].step.position, 0))
+    assert shown.back() is None
+
+
+def test_a_part_of_the_log_that_is_missing_is_no_end_of_the_log() -> None:
+    node = busy()
+    every = all_frames(window(node))
+    shown = window(node)
+    assert shown.next() == every[0]
+    whole = shown._node.entries
+
+    def missing(after: Position = START) -> Iterator[Entry]:
+        raise HistoryMissing(f"after {after}")
+
+    shown.jump(BEGINNING)
+    assert shown.next() == every[0]
+    shown._more = iter(missing, None)
+    shown._node.entries = missing  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(HistoryMissing):
+            shown.next()
+    shown._node.entries = whole  # type: ignore[method-assign]
+    assert all_frames(shown) == every[1:]
 
 
 @pytest.mark.parametrize("kept", [2, 3, 5, 1_000])

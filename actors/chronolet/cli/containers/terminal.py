@@ -63,13 +63,22 @@ def raw() -> Iterator[None]:
     """
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
+    with exit_on_signals():
+        try:
+            # TCSANOW keeps type-ahead for the command.
+            tty.setraw(number, termios.TCSANOW)
+            yield
+        finally:
+            termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def exit_on_signals() -> Iterator[None]:
+    """Exit on SIGTERM and SIGHUP by an exception, so that code that restores the terminal runs."""
     endings = {name: signal.signal(name, _end) for name in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        # TCSANOW keeps type-ahead for the command.
-        tty.setraw(number, termios.TCSANOW)
         yield
     finally:
-        termios.tcsetattr(number, termios.TCSADRAIN, before)
         for name, handler in endings.items():
             signal.signal(name, handler)
 
