@@ -1,16 +1,19 @@
 """`chronolet log`: text, JSON, filters, the last N entries, undecodable entries."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chronolet.cli.history import log
 from chronolet.cli.sending import follow
-from chronolet_schemas import pleg, pod
-from chronolet_schemas.envelope import Entry, Position, Record
+from chronolet.testing.exported import entries_of
+from chronolet_schemas import codec, kernel, pleg, pod, upcasting
+from chronolet_schemas.envelope import Entry, Event, Position, Record
 from tests.cli.support.written_node import NOON, WrittenNode, manifest
 
 ABOUT: dict[str, Any] = {"pod": "default/web", "uid": "u", "container": "app", "attempt": 0}
@@ -96,6 +99,27 @@ def test_hashes_and_long_values_are_shortened(node: WrittenNode) -> None:
         "pleg.ContainerStarted container/c pod=a/b uid=0123456789ab attempt=0 id=ffffffffffff started_at=1"
     )
     assert f"message={'x' * 60}... " in second
+
+
+def test_the_version_in_json_is_that_of_its_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that an exported entry of an older version is not converted twice."""
+
+    def upcast(data: dict[str, Any]) -> dict[str, Any]:
+        return {"by_milliseconds": data["by_seconds"] * 1_000}
+
+    monkeypatch.setitem(upcasting.UPCASTERS, ("kernel.ClockJumped", 0), upcast)  # type: ignore[arg-type]
+    begun = Entry(Position(7, 1), "kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
+    old = msgspec.msgpack.encode({"by_seconds": 2})
+    entry = Entry(Position(7, 2), "kernel.ClockJumped@0", "shard/pod/0", "", "pod/0#1", "", old)
+    printed = log.as_json(entry)
+    assert [json.loads(printed)[name] for name in ("type", "data")] == [
+        "kernel.ClockJumped@1",
+        {"byMilliseconds": 2_000},
+    ]
+    file = tmp_path / "run.jsonl"
+    file.write_text(f"{log.as_json(begun)}\n{printed}\n")
+    read = entries_of(file)[1]
+    assert codec.decode(read.type, read.data, Event) == kernel.ClockJumped(by_milliseconds=2_000)
 
 
 def test_an_entry_as_json_has_every_field(node: WrittenNode) -> None:

@@ -24,7 +24,7 @@ from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
-from chronolet_schemas import codec, data_fields, times
+from chronolet_schemas import codec, data_fields, registry, times
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _BLOCK_MILLISECONDS = 5_000
@@ -145,25 +145,30 @@ def decoded(entry: Entry) -> Any:
 
 
 def as_json(entry: Entry) -> str:
-    """Format the entry as one JSON object. Times in `data` are milliseconds since the epoch."""
+    """Format the entry as one JSON object. Times in `data` are milliseconds since the epoch. The version in `type` is
+    that of `data`: the newest one that this release knows.
+    """
+    type_, data = _data(entry)
     fields = {
         "position": str(entry.position),
         "time": ages.rfc3339(times.time_of(entry), fraction=True),
-        "type": entry.type,
+        "type": type_,
         "entity": entry.entity,
         "subject": entry.subject,
         "actor": entry.actor,
         "cause": entry.cause,
-        "data": _data(entry),
+        "data": data,
     }
     return json.dumps(fields, default=repr)
 
 
-def _data(entry: Entry) -> Any:
+def _data(entry: Entry) -> tuple[str, Any]:
+    """Return the entry's data, and its type with the version of that data."""
     try:
-        return in_camel_case(codec.decode(entry.type, entry.data, Event))
+        event = codec.decode(entry.type, entry.data, Event)
     except codec.Undecodable:
-        return decoded(entry)
+        return entry.type, decoded(entry)
+    return registry.type_of(type(event)), in_camel_case(event)
 
 
 def as_line(entry: Entry) -> str:
