@@ -1,11 +1,13 @@
 """Drawing rows of spans and marks: characters, axis, legend, widths."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronolet.cli.printing import axis
 from chronolet.cli.printing.axis import HOUR, MINUTE, SECOND
 from chronolet.cli.timeline.chart import CONDITIONS, MARKS, Style, chart
 from chronolet.cli.timeline.spans import Mark, Row, Span
@@ -100,12 +102,40 @@ def test_labels_are_round_in_the_local_time_zone() -> None:
     assert head.split()[:3] == ["08:05", "08:15", "08:25"]
 
 
+def test_labels_over_several_days_have_dates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    style = ASCII._replace(label=axis.label)
+    for days, expected in (
+        (2, ["12:00", "01-16", "12:00", "01-17"]),
+        (14, ["01-16", "01-18", "01-20", "01-22", "01-24", "01-26"]),
+    ):
+        head = next(chart([row()], BEGIN, BEGIN + days * 24 * HOUR, 79, style))
+        assert head.split()[:-1][: len(expected)] == expected
+    assert axis.label(BEGIN + 16 * HOUR, SECOND) == "00:00:00"
+
+
 def test_colours_are_those_of_the_signs() -> None:
     [_, line, _, legend] = chart(
         [row(minutes("ready", 0, 60), marks=[mark("oom", 30)])], BEGIN, BEGIN + HOUR, 79, COLOURED
     )
     assert line == f"web/app  <green:{'=' * 30}><bright_red:O><green:{'=' * 29}>"
     assert legend == "<green:=> ready  <bright_red:O> killed for lack of memory"
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "expected"),
+    [
+        ("default/web", "app", "web/app"),
+        ("default/frontend-deployment-one", "app", "fronten..ent-one/app"),
+        ("default/frontend-deployment-two", "app", "fronten..ent-two/app"),
+        ("default/web-with-a-long-name", "init-container", "web-with-..container"),
+    ],
+)
+def test_long_labels_keep_the_container_and_the_end_of_the_pod(pod: str, container: str, expected: str) -> None:
+    line = list(chart([row(minutes("ready", 0, 60), pod=pod, container=container)], BEGIN, BEGIN + HOUR, 60, ASCII))[1]
+    assert line.split()[0] == expected
+    assert len(expected) <= 20
 
 
 def test_signs_are_distinct_and_the_replacements_are_ascii() -> None:

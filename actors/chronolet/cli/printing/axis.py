@@ -24,10 +24,12 @@ ROUND_DURATIONS = tuple(
 
 def label(milliseconds: int, step: int) -> str:
     """Format a time, in the local time zone, for an axis whose labels are `step` milliseconds apart: `03:00`,
-    `03:00:30` or `11-21`.
+    `03:00:30` or `11-21`. Midnight is the date, so that an axis over several days tells them apart.
     """
-    form = "%H:%M:%S" if step < MINUTE else "%H:%M" if step < DAY else "%m-%d"
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime(form)
+    local = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    midnight = (local.hour, local.minute) == (0, 0)
+    form = "%H:%M:%S" if step < MINUTE else "%m-%d" if step >= DAY or midnight else "%H:%M"
+    return local.strftime(form)
 
 
 def utc_offset(milliseconds: int) -> int:

@@ -18,6 +18,10 @@ _LEAST_CELLS = 10
 _LABEL_SHARE = 3
 """Labels take at most this part of the width: a third."""
 
+_CUT = ".."
+_LEAST_OF_POD = 4
+"""The least number of characters of a shortened pod's name."""
+
 
 class Sign(NamedTuple):
     """How a condition or a mark is drawn: a character, its ASCII replacement, a colour, its explanation."""
@@ -90,7 +94,21 @@ def chart(rows: Sequence[Row], begin: int, end: int, width: int, style: Style) -
 def _labels(rows: Sequence[Row], most: int) -> list[str]:
     """Return `pod/container` for each row, or `namespace/pod/container` outside the namespace `default`."""
     labels = [plain(f"{one.pod}/{one.container}".removeprefix("default/")) for one in rows]
-    return [one if len(one) <= most else f"{one[: max(most - 2, 1)]}.." for one in labels]
+    return [_shortened(one, most) for one in labels]
+
+
+def _shortened(label: str, most: int) -> str:
+    """Shorten the middle of what is before the container: its end tells pods of one set apart. Shorten the container
+    only if there is too little room for both.
+    """
+    if len(label) <= most:
+        return label
+    pod, slash, container = label.rpartition("/")
+    room = most - len(slash) - len(container) - len(_CUT)
+    if room < _LEAST_OF_POD:
+        pod, slash, container, room = label, "", "", max(most - len(_CUT), 1)
+    end = room // 2
+    return f"{pod[: room - end]}{_CUT}{pod[len(pod) - end :]}{slash}{container}"
 
 
 def _signs(row: Row, axis: Axis) -> list[tuple[str, Sign | None]]:
