@@ -78,6 +78,23 @@ def test_devices_that_an_init_container_passes_on_are_shared_for_a_while() -> No
     assert columns(node.run("history", "devices").output)[2][-1] == "default/web/setup, passed on"
 
 
+def test_the_former_holder_of_a_shared_device_is_the_one_that_had_it_last() -> None:
+    """Setup holds the device, app gets it too and gives it up first: db gets it while setup holds it, or after it."""
+    about: dict[str, Any] = {"pod": "default/web", "uid": "u", "container": "setup"}
+    setup = devices.DevicesChosen(**about, role="init", wants={GPU: 1}, at=NOON, resource=GPU, devices=("a",))
+    refused = devices.DevicesRefused(
+        pod="default/web", uid="u", container="app", resource=GPU, reason="AllocateFailed", message="no"
+    )
+    shared = [[setup], [*claim("u", "web", "a")][:1], [refused]]
+    *_, again = tenures(written(*shared, [*claim("u", "web", "a")]))
+    assert (again["container"], again["before"]["container"]) == ("app", "setup")
+    assert "until" not in again["before"], "setup still holds it"
+    end = devices.DevicesFreed(pod="default/web", uid="u", devices={"setup": {GPU: ("a",)}}, reason="Released")
+    *_, last = tenures(written(*shared, [end], [*claim("v", "db", "a")]))
+    assert (last["pod"], last["before"]["container"]) == ("db", "setup")
+    assert last["before"]["until"] == NOON + 240 * SECOND
+
+
 def test_a_tenure_that_began_before_the_time_has_its_real_beginning() -> None:
     node = busy()
     [one] = tenures(node, "--from", "-1m")

@@ -57,8 +57,8 @@ class Recorder:
         self._state = state
         self._open: dict[Key, Tenure] = {}
         self._ended: list[Tenure] = []
-        self._latest: dict[tuple[str, str], Key | Tenure] = {}
-        """The newest tenure of each device: its key while it is open."""
+        self._latest: dict[tuple[str, str], Tenure] = {}
+        """The tenure of each device that ended last."""
         for key in sorted(_held(state)):
             claim = state.claims[key[2]]
             self._begin(key, state, claim.given_at.get(key[0], claim.since))
@@ -92,17 +92,16 @@ class Recorder:
             former=None if former is None else former.holder,
             former_end=None if former is None else former.end,
         )
-        self._latest[resource, device] = key
 
     def _former(self, resource: str, device: str) -> Tenure | None:
-        latest = self._latest.get((resource, device))
-        return latest if latest is None or isinstance(latest, Tenure) else self._open[latest]
+        """Return the newest of the tenures that are open, as a device may be shared; else the one that ended last."""
+        held = [one for key, one in self._open.items() if key[:2] == (resource, device)]
+        return held[-1] if held else self._latest.get((resource, device))
 
     def _finish(self, key: Key, at: int, why: str) -> None:
         tenure = self._open.pop(key)._replace(end=at, ended=why)
         self._ended.append(tenure)
-        if self._latest[key[:2]] == key:
-            self._latest[key[:2]] = tenure
+        self._latest[key[:2]] = tenure
 
 
 def _held(state: State) -> Iterator[Key]:
