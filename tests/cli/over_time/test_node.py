@@ -71,7 +71,10 @@ FULL = (image_gc.PolicySet(node=NODE, policy=image_gc.Policy()), collected(90), 
         ([(PLEG, HELD)], [("probe kills held back", 1, None, "the machine is short of cpu, io")]),
         (
             [(PLEG, one) for one in UNLISTED],
-            [("containers cannot be listed", 1, 3, "no listing succeeds for too long")],
+            [
+                ("containers cannot be listed", 1, 2, ""),
+                ("containers cannot be listed", 2, 3, "no listing succeeds for too long"),
+            ],
         ),
         (
             [(PLEG, one) for one in UNFOLLOWED],
@@ -113,6 +116,13 @@ def test_conditions_have_a_beginning_and_an_end(steps: Any, expected: Any) -> No
 def test_a_condition_that_began_before_the_time_begins_with_it() -> None:
     node = written((PLEG, HELD), (SHARD, kernel.ClockJumped(by_milliseconds=1)), (PLEG, RESUMED))
     assert conditions(node, "--from", "-2m")[0] == ("probe kills held back", 2, 3, "the machine is short of cpu, io")
+
+
+def test_an_engine_outage_that_began_before_the_time_is_shown_if_it_ended_in_it() -> None:
+    lost, jump, followed = UNFOLLOWED[0], kernel.ClockJumped(by_milliseconds=1), UNFOLLOWED[-1]
+    node = written((PLEG, lost), (SHARD, jump), (PLEG, followed), (PLEG, followed))
+    assert conditions(node, "--from", "-4m")[:1] == [("engine's events not followed", 1, 3, "since before this time")]
+    assert len(conditions(node)) == 2, "the jump, and one outage: the second event ends none"
 
 
 def test_the_load_is_counted_in_parts_of_the_time() -> None:

@@ -42,10 +42,13 @@ class Recorder:
 
     def __init__(self, states: States, at: int) -> None:
         self._states = states
+        self._begin = at
         self._found: list[Condition] = []
         self._open: dict[str, Condition] = {}
         self._unfollowed: Condition | None = None
         """The open condition that the engine's events are not followed, which no state tells."""
+        self._known = False
+        """Whether an event has told if the engine's events are followed."""
         self._compare(dict(_conditions(states)), at)
 
     def take(self, states: States, event: Event | None, at: int) -> None:
@@ -63,18 +66,21 @@ class Recorder:
         return sorted((*self._found, *still), key=lambda one: one.begin)
 
     def _compare(self, now: Mapping[str, str], at: int) -> None:
-        """Close what is over, and open what is new; another detail replaces the former one."""
-        for what in [one for one in self._open if one not in now]:
+        """Close what is over, and open what is new; another detail begins anew."""
+        for what in [one for one, known in self._open.items() if now.get(one) != known.detail]:
             self._found.append(self._open.pop(what)._replace(end=at))
         for what, detail in now.items():
-            known = self._open.get(what)
-            self._open[what] = Condition(what, detail, at if known is None else known.begin, None)
+            self._open.setdefault(what, Condition(what, detail, at, None))
 
     def _happened(self, event: Event, at: int) -> None:
         match event:
             case pleg.StreamLost():
+                self._known = True
                 self._unfollowed = self._unfollowed or Condition(_UNFOLLOWED, event.error, at, None)
             case pleg.StreamFollowed():
+                if not (self._known or event.first):
+                    self._unfollowed = Condition(_UNFOLLOWED, _EARLIER, self._begin, None)
+                self._known = True
                 if self._unfollowed is not None:
                     self._found.append(self._unfollowed._replace(end=at))
                     self._unfollowed = None
@@ -94,6 +100,7 @@ class Recorder:
 
 
 _UNFOLLOWED = "engine's events not followed"
+_EARLIER = "since before this time"
 
 
 def _conditions(states: States) -> Iterator[tuple[str, str]]:
