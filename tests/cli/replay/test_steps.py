@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 import pytest
 
-from chronolet.cli.replay.steps import Pace, steps
+from chronolet.cli.replay.steps import LONGEST_SECONDS, Pace, Step, steps
 from chronolet.cli.replay.wanted import TYPES, Wanted, wanted
 from chronolet_schemas import codec, pod, registry
 from chronolet_schemas.envelope import Entry, Position
@@ -42,6 +42,7 @@ def test_entries_of_one_actor_and_time_are_a_step(entries: Sequence[Entry], expe
         (10, [1_000, 1_500, 4_000], [0, 0.05, 0.25]),
         (0.5, [0, 100], [0, 0.2]),
         (1, [5_000, 1_000, 2_000], [0, 0, 1]),  # the clock was set back
+        (0.001, [0, 10**15, 10**15 + 1], [0, LONGEST_SECONDS, 1]),  # a clock step that is not recorded
         (1, [], []),
     ],
 )
@@ -49,7 +50,15 @@ def test_pauses_are_the_recorded_ones_divided_by_the_speed(
     speed: float, times: Sequence[int], expected: Sequence[float]
 ) -> None:
     pace = Pace(speed)
-    assert [pace.seconds_before(one) for one in times] == pytest.approx(expected)
+    found = [pace.seconds_before(Step((entry(n, milliseconds=at),))) for n, at in enumerate(times)]
+    assert found == pytest.approx(expected)
+
+
+def test_there_is_no_pause_before_a_clock_jump() -> None:
+    pace = Pace(1)
+    jump = entry(2, milliseconds=900_000)._replace(type="kernel.ClockJumped@1")
+    found = [pace.seconds_before(Step((one,))) for one in (entry(1), jump, entry(3, milliseconds=901_000))]
+    assert found == [0, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def _show(
     for frame in found:
         # New steps come at their own pace.
         if pace is not None and frame.step.position <= last.position:
-            node.services.sleep(pace.seconds_before(frame.step.milliseconds))
+            node.services.sleep(pace.seconds_before(frame.step))
         for line in write(frame):
             click.echo(line)
         shown = True

@@ -18,6 +18,10 @@ from chronolet_schemas.times import time_of
 _FOREIGN = ""
 """The type of an entry that another program has written."""
 
+_CLOCK_JUMPED = "kernel.ClockJumped@"
+LONGEST_SECONDS = 3_600.0
+"""The longest pause between two steps."""
+
 
 class Step(NamedTuple):
     """Entries that an actor committed at once; at least one."""
@@ -55,7 +59,11 @@ class Pace:
         self._speed = speed
         self._last: int | None = None
 
-    def seconds_before(self, milliseconds: int) -> float:
-        """Return the pause before the step of this time; 0 before the first, and where the clock was set back."""
-        last, self._last = self._last, milliseconds
-        return 0.0 if last is None else max(0, milliseconds - last) / 1000 / self._speed
+    def seconds_before(self, step: Step) -> float:
+        """Return the pause before the step; 0 before the first, and where the clock was set. At most LONGEST_SECONDS,
+        as not every clock step is recorded.
+        """
+        last, self._last = self._last, step.milliseconds
+        if last is None or any(one.type.startswith(_CLOCK_JUMPED) for one in step.entries):
+            return 0.0
+        return min(max(0, step.milliseconds - last) / 1000 / self._speed, LONGEST_SECONDS)
