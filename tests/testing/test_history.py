@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chronolet.history import state
 from chronolet.history.when import MomentError
 from chronolet.testing.exported import HistoryError
 from chronolet.testing.history import History
@@ -79,6 +80,19 @@ def test_a_missing_pod_names_those_that_there_are(past: History) -> None:
 def test_states_of_any_kind_are_folded(past: History) -> None:
     assert past.at("#30").states("devices")["node"].resources[GPU].phase == "listed"
     assert set(past.at("-0s").states("prober")) == {"default/web/side/Liveness"}
+
+
+def test_a_view_folds_each_kind_once(past: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+
+    def state_at(store: Any, archive: Any, kinds: Any, position: Any) -> Any:
+        folded.extend(kind.name for kind in kinds)
+        return state.state_at(store, archive, kinds, position)
+
+    monkeypatch.setattr("chronolet.testing.history.state_at", state_at)
+    view = past.at(past.end)
+    assert all((view.pods, view.devices, view.node, view.states("pod")))
+    assert sorted(folded) == ["devices", "pleg", "pod", "qos"]
 
 
 def test_events_are_those_of_the_classes(past: History) -> None:

@@ -45,6 +45,8 @@ class View:
     def __init__(self, store: MemoryStore, node: str, at: when.Located) -> None:
         self._store = store
         self._node = node
+        self._states: dict[str, Mapping[str, Any]] = {}
+        """The states by kind: each is folded once."""
         self.position = at.position
         """The position of the last entry up to the moment."""
         self.milliseconds = at.milliseconds
@@ -87,7 +89,10 @@ class View:
         return api_node.api_node(api_node.facts(self._moment("qos", "pleg", "devices"), None, 0), self._node)
 
     def _moment(self, *kinds: str) -> Moment:
-        return state_at(self._store, NoArchive(), readable_kinds(kinds), self.position)
+        missing = [kind for kind in kinds if kind not in self._states]
+        if missing:
+            self._states |= state_at(self._store, NoArchive(), readable_kinds(missing), self.position).states
+        return Moment(self.position, {kind: self._states[kind] for kind in kinds})
 
 
 class History:
