@@ -200,6 +200,11 @@ class Folding:
         """The entries so far that this release cannot decode, oldest first."""
         return self._unreadable
 
+    def take_unreadable(self) -> Sequence[Position]:
+        """Like `unreadable`, but forget them, for a caller that reads on endlessly."""
+        taken, self._unreadable = self._unreadable, []
+        return taken
+
     def moment(self) -> Moment:
         """Return the states so far. The next `read` continues with the same states."""
         return Moment(self.at, self.states, tuple(self._unreadable))

@@ -52,13 +52,11 @@ def frames(node: Session, wanted: Wanted, found: Iterable[Step]) -> Iterator[Fra
 def _folded(
     node: Session, wanted: Wanted, objects: Objects, folding: Folding, found: Iterable[Step]
 ) -> Iterator[Frame]:
-    reported = 0
     for step in found:
         before = _kept(folding)
         folding.read(step.entries)
         after = Moment(folding.at, folding.states)
-        node.unreadable.update(folding.unreadable[reported:])
-        reported = len(folding.unreadable)
+        node.unreadable.update(folding.take_unreadable())
         touched = objects.touched(step, before, after)
         shown = tuple(one for one in step.entries if wanted.shows(one))
         changed = tuple(changes(objects.of(before, touched), objects.of(after, touched)))
@@ -113,7 +111,10 @@ class Objects:
         """Return one pod, or nothing. The pod before a step is mostly the one after an earlier step."""
         known = moment.states["pod"]
         alone = {**moment.states, "pod": {key: known[key]} if key in known else {}}
-        return self._pods.setdefault(key, PodObjects(self._name)).of(Moment(moment.position, alone))
+        found = self._pods.setdefault(key, PodObjects(self._name)).of(Moment(moment.position, alone))
+        if not found:  # the pod is gone, or not there yet
+            del self._pods[key]
+        return found
 
 
 def _claims(moment: Moment) -> Iterable[Claim]:
