@@ -97,6 +97,7 @@ class Releases:
 @pytest.fixture
 def releases(docker_engine: PrivateDocker, redis_server: PrivateRedis, previous: Path) -> Iterator[Releases]:
     node = Node(docker_engine, redis_server.url, redis_server.folder.name, redis_server.folder / "agent")
+    node.journal.has_older_release = True
     node.write("job.yaml", pod("job", shell("app", "exit 0"), restartPolicy="Never"))
     try:
         yield Releases(node, previous)

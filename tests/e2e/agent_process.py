@@ -116,8 +116,10 @@ class AgentProcess:
         """Reopen the journal at the beginning of a new log, or of the log on another server if `url` is given.
         `archived`: the log may be so long that a part of it is in the archive.
         """
+        older = self.journal.has_older_release
         self.journal.close()
         self.journal = Journal(url or self.url, self.name, self.root if archived else None)
+        self.journal.has_older_release = older
 
     def job(self, **more: Any) -> AgentJob:
         """Return the job with which an agent farm starts this node's agent; `more`: further fields, such as `point`."""

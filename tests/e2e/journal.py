@@ -46,6 +46,8 @@ class Journal:
     def __init__(self, url: str, node: str, root: Path | None = None) -> None:
         """`root`: the state folder, to begin with the archived part of a log that is longer than what Redis keeps."""
         self.store = RedisStore(url, node)
+        self.has_older_release = False
+        """Whether processes of a release that records no inputs have written to the log."""
         self.lines: list[Line] = []
         self.undecodable: list[Entry] = []
         self.pods: dict[str, State] = {}
@@ -118,7 +120,7 @@ class Journal:
         entries = [line.entry for line in self.lines]
         complete = [entry.position.n for entry in entries] == list(range(1, len(entries) + 1))
         if complete and not self.events(kernel.TailLost) and not self.events(kernel.LogLost):
-            redecided.check_node(entries)
+            redecided.check_node(entries, skips=self.has_older_release)
 
     def _of(self, kind: type[E]) -> Iterator[E]:
         return (line.event for line in self.lines if isinstance(line.event, kind))

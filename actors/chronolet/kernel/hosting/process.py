@@ -253,6 +253,7 @@ class Process:
             claims=self._claims,
             sharing=self._sharing,
             router=self._begin,
+            describe=self._describe,
             changes=LayoutChanges(
                 setup.store,
                 setup.kinds,
@@ -289,9 +290,13 @@ class Process:
             added = kernel.KindAdded(kind=kind, shards=setup.shards[kind])
             counts[kind] = setup.store.add_kind(kind, setup.shards[kind], record_of(added, entity, actor))
             log.info("kind added to the log", kind=kind, shards=counts[kind])
-        if setup.describe is not None:  # each time: the log may have lost the event
-            setup.store.record(self.run, record_of(setup.describe(self.id), entity, actor))
         return Router(setup.kinds, counts)
+
+    def _describe(self) -> None:
+        setup = self._setup
+        if setup.describe is not None:
+            record = record_of(setup.describe(self.id), f"node/{setup.node}", f"process/{self.id}")
+            setup.store.record(self.run, record)
 
     def _enter(self, phase: str) -> None:
         self.phase = phase

@@ -106,6 +106,8 @@ class SupervisorContext(NamedTuple):
     sharing: Sharing
     router: Callable[[], Router]
     """Begins the log if there is none, and returns a router with the log's current shard counts."""
+    describe: Callable[[], None]
+    """Records the description of this process in the log."""
     changes: LayoutChanges
     phase: Callable[[str], None]
     """Called with the name of each phase."""
@@ -156,6 +158,8 @@ class Supervisor(pykka.ThreadingActor):
         """Whether the process hands over its shards to shut down."""
         self._retired = False
         self._reload = False
+        self._described = False
+        """Whether the log has the description of this process."""
         self._logged = ""
         """The last error of the server that was logged."""
         self._adoption = AdoptionHook(context.adopt, context.phase)
@@ -288,6 +292,9 @@ class Supervisor(pykka.ThreadingActor):
             return
         if adopts and not self._adoption.attempt(self._router, self._log.run, self._log.lost):
             return  # the next tick retries
+        if not self._described:
+            self._context.describe()
+            self._described = True
         claims = self._context.changes.fitting(self._claims.take(shards), self._router)
         if claims:
             self._host(claims)
@@ -455,6 +462,7 @@ class Supervisor(pykka.ThreadingActor):
             self._starts.unreported = self._log.lost
             self._adoption.repeat()
         self._given_up = frozenset()
+        self._described = False  # the log may have lost it
         self._reader = self._new_reader()
         self._reload = False
 
