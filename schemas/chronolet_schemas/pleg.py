@@ -42,12 +42,17 @@ class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
 
     If its exit was not observed and the runtime no longer has the container, `reason` is ContainerStatusUnknown and
     `exit_code` is 137, as in the kubelet.
+
+    `sent` are the numbers of the signals that the runtime's clients, chronolet included, had it send to this run while
+    its notices were followed, oldest first: at most the last eight. None: they are not known, because a listing found
+    the death, or the log is older.
     """
 
     exit_code: int
     reason: str
     started_at: int
     finished_at: int
+    sent: tuple[int, ...] | None = None
 
 
 @registered

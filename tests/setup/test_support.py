@@ -128,7 +128,7 @@ def test_a_proxy_mutes_and_cuts_a_stream(proxied: tuple[DockerRuntime, DockerPro
     wait_until(lambda: bool(muted.met), "an event that is lost")
     muted.lift()
     runtime.kill(made)
-    wait_until(lambda: noticed == ["create", "die"], "the event after the lost one")
+    wait_until(lambda: noticed == ["create", "kill", "die"], "the events after the lost one")
     assert proxy.cut() == 1
     assert ended.wait(HANG_SECONDS)
     reader.join()

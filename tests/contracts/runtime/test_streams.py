@@ -31,6 +31,18 @@ def test_notices_cover_the_life_of_a_container(harness: Harness) -> None:
     assert len(follower.notices) == 4
 
 
+def test_a_kill_is_noticed_with_its_signal_before_the_death(harness: Harness) -> None:
+    sandbox = harness.sandbox()
+    with following(harness, {**NODE, "role": "app"}) as follower:
+        container = harness.run(sandbox, STOPS_ON_TERM)
+        harness.runtime.kill(container, "HUP")
+        harness.runtime.kill(container)
+        harness.dead(container)
+        wait_until(lambda: "die" in follower.actions(container), "the notice of the death")
+    assert follower.actions(container) == ["create", "start", "kill", "kill", "die"]
+    assert [one.signal for one in follower.notices] == [0, 0, 1, 9, 0]
+
+
 def test_notices_begin_at_the_given_time(harness: Harness) -> None:
     sandbox = harness.sandbox()
     container = harness.run(sandbox, STOPS_ON_TERM)

@@ -308,6 +308,18 @@ def test_an_oom_kill_of_a_child_process_is_not_the_reason_of_the_death() -> None
     assert scene.only(pleg.ContainerDied).reason == "Error"
 
 
+def test_a_death_has_the_signals_that_were_sent_before_it() -> None:
+    owner = Owner(pod=REF["pod"], uid=REF["uid"], container=REF["container"], attempt=REF["attempt"])
+    died = noticed(Notice(action="die", id="a0", labels={}, at=T0 + 500, exit_code=137), owner, (15, 9))
+    assert died is not None
+    assert pleg_with(STARTED).when(died).only(pleg.ContainerDied).sent == (15, 9)
+
+
+def test_the_signals_before_a_death_that_a_listing_found_are_unknown() -> None:
+    scene = pleg_with(STARTED).when(listed("exited", exit_code=137, started_at=T0, finished_at=T0 + 500))
+    assert scene.only(pleg.ContainerDied).sent is None
+
+
 def test_an_oom_kill_of_an_unknown_container_is_ignored() -> None:
     pleg_with().when(notice("oom")).then()
 

@@ -20,6 +20,7 @@ OWNER = Owner(pod="default/web", uid="u1", container="app", attempt=2)
     ("action", "signal"),
     [
         ("create", None),
+        ("kill", None),
         ("start", ContainerObserved(state="running", started_at=T0, detailed=False, **REF)),
         ("oom", OomKilled(**REF)),
         ("die", ContainerObserved(state="exited", exit_code=3, finished_at=T0, **REF)),
@@ -27,9 +28,15 @@ OWNER = Owner(pod="default/web", uid="u1", container="app", attempt=2)
     ],
 )
 def test_a_notice_becomes_an_observation(
-    action: Literal["create", "start", "die", "destroy", "oom"], signal: ContainerObserved | OomKilled | None
+    action: Literal["create", "start", "kill", "die", "destroy", "oom"], signal: ContainerObserved | OomKilled | None
 ) -> None:
     assert noticed(Notice(action=action, id="a0", labels={}, at=T0, exit_code=3), OWNER) == signal
+
+
+def test_a_death_has_the_signals_that_were_sent_before_it() -> None:
+    died = noticed(Notice(action="die", id="a0", labels={}, at=T0, exit_code=137), OWNER, (15, 9))
+    assert isinstance(died, ContainerObserved)
+    assert died.sent == (15, 9)
 
 
 def shown(**fields: Any) -> ContainerObserved:

@@ -15,8 +15,8 @@ from chronolet.adapters.docker_runtime import errors
 from chronolet.adapters.docker_runtime.replies import OpenReply
 from chronolet.ports.runtime.runtime import Notice, PullStep, Refusal
 
-Action = Literal["create", "start", "die", "destroy", "oom"]
-ACTIONS: tuple[Action, ...] = ("create", "start", "die", "destroy", "oom")
+Action = Literal["create", "start", "kill", "die", "destroy", "oom"]
+ACTIONS: tuple[Action, ...] = ("create", "start", "kill", "die", "destroy", "oom")
 
 
 class _Actor(msgspec.Struct):
@@ -82,9 +82,16 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
             labels=attributes,
             at=event.timeNano // 1_000_000,
             exit_code=int(attributes.get("exitCode", "0")),
+            signal=_signal(attributes) if event.Action == "kill" else 0,
         )
     if not reply.closed:
         raise Refusal("unavailable", "Docker's event stream ended")
+
+
+def _signal(attributes: Mapping[str, str]) -> int:
+    """Return the signal's number; 0 if a label of the image has replaced it: Docker puts labels among the attributes."""
+    text = attributes.get("signal", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from signal import Signals
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -35,7 +36,7 @@ __all__ = ["FakeRuntime", "Program"]
 
 START_FAILED: Final = 127
 
-Action = Literal["create", "start", "die", "destroy", "oom"]
+Action = Literal["create", "start", "kill", "die", "destroy", "oom"]
 
 
 class FakeRuntime:
@@ -357,6 +358,7 @@ class FakeRuntime:
     def _signal(self, box: Box, signal: str) -> None:
         if box.state != "running":
             return
+        self._notify("kill", box, signal=Signals[f"SIG{signal.removeprefix('SIG')}"])
         if signal.removeprefix("SIG") == "KILL":
             self._end(box, KILLED)
         elif signal.removeprefix("SIG") == "TERM" and box.program.on_term is not None:
@@ -370,10 +372,12 @@ class FakeRuntime:
         self._notify("die", box, exit_code)
         self._changed.notify_all()
 
-    def _notify(self, action: Action, box: Box, exit_code: int = 0) -> None:
+    def _notify(self, action: Action, box: Box, exit_code: int = 0, signal: int = 0) -> None:
         if self.silent:
             return
-        notice = Notice(action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code)
+        notice = Notice(
+            action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code, signal=signal
+        )
         self._history.append(notice)
         for stream in self._streams:
             if stream.labels.items() <= notice.labels.items():

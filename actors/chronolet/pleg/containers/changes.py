@@ -76,6 +76,7 @@ def _died(state: State, run: Run | None, observed: signals.ContainerObserved, re
         reason="ContainerStatusUnknown" if gone else _reason(state, observed),
         started_at=observed.started_at or (run.started_at if run else 0),
         finished_at=observed.finished_at,
+        sent=observed.sent,
         **ref,
     )
 

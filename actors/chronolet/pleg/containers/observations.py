@@ -19,22 +19,27 @@ NOBODY = Owner(pod="", uid="", container="", attempt=0)
 state."""
 
 
-def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals.OomKilled | None:
-    """Return the signal for a line of the event stream; None for a creation.
+def noticed(
+    notice: Notice, owner: Owner, sent: tuple[int, ...] | None = None
+) -> signals.ContainerObserved | signals.OomKilled | None:
+    """Return the signal for a line of the event stream; None for a creation and for a kill.
 
-    A creation needs no signal: a start notice follows, and a listing finds a container that never starts.
+    A creation needs no signal: a start notice follows, and a listing finds a container that never starts. Nor does a
+    kill: `sent`, the signals that the runtime sent to this run so far, is part of the observation of its death.
     """
     ref = _ref(notice.id, owner)
     match notice.action:
         case "start":
             return signals.ContainerObserved(state="running", started_at=notice.at, detailed=False, **ref)
         case "die":
-            return signals.ContainerObserved(state="exited", exit_code=notice.exit_code, finished_at=notice.at, **ref)
+            return signals.ContainerObserved(
+                state="exited", exit_code=notice.exit_code, finished_at=notice.at, sent=sent, **ref
+            )
         case "destroy":
             return signals.ContainerObserved(state="removed", **ref)
         case "oom":
             return signals.OomKilled(**ref)
-        case "create":
+        case "create" | "kill":
             return None
         case _:
             assert_never(notice.action)

@@ -26,6 +26,8 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 _SLICE_SECONDS = 1.0
 """How often a wait checks for cancellation."""
+_MOST_SENT = 8
+"""The number of signals to one run that are remembered: the newest ones explain its death."""
 
 
 class Origin(NamedTuple):
@@ -56,6 +58,8 @@ class Following:
         self._origin = origin
         self._since: int | None = None
         """Time of the last notice. The next stream resumes there, or from the oldest notice the engine still has."""
+        self._sent: dict[str, tuple[int, ...]] = {}
+        """The signals sent to each running container, by its id."""
 
     def follow(self, effect: wanted.FollowRuntime, context: EffectContext) -> None:
         """Follow the stream until cancelled; report a break once and reopen the stream with back-off."""
@@ -95,7 +99,7 @@ class Following:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
                 with self._link.sending:
                     self._note(notice)
-                    _send_notice(notice, context, self._run())
+                    _send_notice(notice, context, self._run(), self._sent_until(notice))
                 if context.cancelled.is_set():
                     return  # what was read last may have been dropped: the next stream reads it again
                 self._since = notice.at
@@ -111,6 +115,16 @@ class Following:
             self._link.noticed.add(notice.id)
 
 
+    def _sent_until(self, notice: Notice) -> tuple[int, ...]:
+        """Remember the signal of a kill. Return the signals sent to the container's run up to this notice."""
+        sent = self._sent.pop(notice.id, ())
+        if notice.action == "kill" and notice.signal:
+            sent = (*sent, notice.signal)[-_MOST_SENT:]
+        if sent and notice.action in ("kill", "oom"):
+            self._sent[notice.id] = sent
+        return sent
+
+
 def _close_when_cancelled(stream: Stream, context: EffectContext, over: threading.Event) -> None:
     """Close the stream once the effect is cancelled: its reader blocks in a system call and cannot check by itself."""
     while not over.wait(_SLICE_SECONDS):
@@ -119,8 +133,8 @@ def _close_when_cancelled(stream: Stream, context: EffectContext, over: threadin
             return
 
 
-def _send_notice(notice: Notice, context: EffectContext, run: str) -> None:
+def _send_notice(notice: Notice, context: EffectContext, run: str, sent: tuple[int, ...]) -> None:
     owner = labels.read(notice.labels)
-    if owner is not None and (observed := noticed(notice, owner)) is not None:
+    if owner is not None and (observed := noticed(notice, owner, sent)) is not None:
         # A position in a lost log means nothing in this one.
         context.send(observed, cause=owner.cause if owner.run == run else "")

@@ -170,12 +170,15 @@ class ContainerState(Plain, frozen=True, kw_only=True):
 class Notice(Plain, frozen=True, kw_only=True):
     """One line of the runtime's event stream, about a container of this node."""
 
-    action: Literal["create", "start", "die", "destroy", "oom"]
+    action: Literal["create", "start", "kill", "die", "destroy", "oom"]
     id: str
     labels: Mapping[str, str]
     at: int
     """Milliseconds since the epoch."""
     exit_code: int = 0
+    signal: int = 0
+    """The number of the signal that a client had the runtime send, for `kill`; 0 for other actions. The notice precedes
+    that of a death by this signal."""
 
 
 class ExecState(Plain, frozen=True, kw_only=True):

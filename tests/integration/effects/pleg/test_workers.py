@@ -53,6 +53,21 @@ def test_notices_of_a_container_are_sent_with_its_cause(world: World) -> None:
     assert work.sent(signals.StreamBroken) == []
 
 
+def test_a_death_is_sent_with_the_signals_of_its_run_alone(world: World) -> None:
+    manifest = pod(container("-c", "trap '' HUP; while true; do sleep 1; done"))
+    with standing(world.runtime, FOLLOW) as work:
+        up = world.run(start_container(manifest, world.sandbox(manifest).id), Context(cause="55-5"))
+        for signal in ("HUP", "KILL"):
+            world.runtime.kill(up.id, signal)
+        wait_until(lambda: work.noticed(up.id)[-1] == "exited", "the death")
+        world.runtime.start(up.id)
+        wait_until(lambda: work.noticed(up.id)[-1] == "running", "the second run")
+        world.runtime.kill(up.id)
+        wait_until(lambda: work.noticed(up.id)[-1] == "exited", "the second death")
+    deaths = [one.sent for one in work.sent(signals.ContainerObserved) if one.state == "exited" and one.id == up.id]
+    assert deaths == [(1, 9), (9,)]
+
+
 def test_a_cause_in_a_lost_log_is_dropped(world: World) -> None:
     owner = labels.Owner(pod=POD, uid=UID, container="POD", attempt=0, cause="55-5", run="lost")
     spec = SandboxSpec(name="of-a-lost-log", labels=labels.written(NODE, owner), image=PAUSE.reference, hostname="x")
