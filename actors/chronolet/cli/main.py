@@ -47,6 +47,9 @@ COMMANDS = {
         "Show who had which device when, who used which image, or the load of the node.",
     ),
     "timeline": Listed("timeline.command", "Draw the containers, probes and restarts of some time on one screen."),
+    "why": Listed(
+        "history.why", "Explain why a container restarted, or why a pod is not ready, rejected, deleted, ..."
+    ),
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),

@@ -89,7 +89,7 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
 
 
 def _signal(attributes: Mapping[str, str]) -> int:
-    """Return the signal's number; 0 if a label of the image has replaced it: Docker puts labels among the attributes."""
+    """Return the signal's number; 0 if a label of the image has replaced it: labels are among the attributes."""
     text = attributes.get("signal", "")
     return int(text) if text.isascii() and text.isdigit() else 0
 

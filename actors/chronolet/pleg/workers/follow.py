@@ -114,7 +114,6 @@ class Following:
         elif notice.action in ("start", "die") and labels.read(notice.labels) is not None:
             self._link.noticed.add(notice.id)
 
-
     def _sent_until(self, notice: Notice) -> tuple[int, ...]:
         """Remember the signal of a kill. Return the signals sent to the container's run up to this notice."""
         sent = self._sent.pop(notice.id, ())

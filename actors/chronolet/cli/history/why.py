@@ -1,0 +1,173 @@
+"""`chronolet why`: explains why a container restarted, or why a pod is in its state.
+
+Input: a pod, and which restart. Output: one sentence, the chain of causes, what the log lacks, a timeline; or the same
+as JSON, or the chain as a Graphviz graph. Next: `history.why`, which finds the answer in the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from chronolet.cli.completion import candidates
+from chronolet.cli.errors import Failure
+from chronolet.cli.history.fields import in_camel_case
+from chronolet.cli.naming import pod_name
+from chronolet.cli.options import Command, at_option, namespace_option, with_settings
+from chronolet.cli.printing import ages
+from chronolet.cli.printing.progress import progress
+from chronolet.cli.printing.table import plain
+from chronolet.cli.session import Session, session
+from chronolet.history.why.answer import Answer, Question, WhyError, answer
+from chronolet.history.why.facts import Fact, concerns_answer
+from chronolet.history.why.lives import PodHistory, pod_history
+from chronolet.history.why.sentences import clause
+from chronolet.kernel.storage.store import HistoryMissing
+from chronolet.node.settings.settings import Settings
+from chronolet_schemas import codec
+from chronolet_schemas.envelope import START, Event, Position
+from chronolet_schemas.times import Stamp, stamp_of
+
+
+@click.command(cls=Command)
+@with_settings()
+@click.argument("name", metavar="POD", shell_complete=candidates.pods)
+@namespace_option
+@click.option("-c", "--container", metavar="NAME", shell_complete=candidates.containers, help="only this container")
+@click.option(
+    "--nth",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="the restart with this number, counted from 1 under the pod's uid",
+)
+@at_option
+@click.option("-o", "--output", type=click.Choice(["json", "dot"]), help="output format: one JSON object, or a graph")
+def command(
+    *,
+    settings: Settings,
+    name: str,
+    namespace: str,
+    container: str | None,
+    nth: int | None,
+    at: str | None,
+    output: str | None,
+) -> None:
+    """Explain why a container restarted, or why a pod is not ready, rejected, deleted, ...
+
+    With --at: the last restart up to that moment.
+    """
+    pod = f"{namespace}/{pod_name(name)}"
+    if nth is not None and at is not None:
+        raise click.UsageError("--nth and --at exclude each other: both select a restart.")
+    with session(settings, at=at) as node, progress("reading the node's log"):
+        reading = _Reading(node, pod)
+        history = reading.history()
+        if not history.lives and not history.requests:
+            raise Failure(
+                f'pods "{pod.partition("/")[2]}" not found: the log of node {settings.node} has no entries about {pod}'
+                f"{_up_to(at)}; `chronolet get pods -A` lists its pods, -n selects a namespace"
+            )
+        try:
+            found = answer(history, Question(container or "", nth, restart=at is not None))
+        except WhyError as error:
+            raise Failure(str(error)) from error
+    for line in _SHOWN[output](found, reading):
+        click.echo(line)
+    if reading.gap:
+        click.echo(f"note: {reading.gap}; the answer is from the entries after that", err=True)
+
+
+def _up_to(at: str | None) -> str:
+    return f" up to {at}" if at is not None else ""
+
+
+class _Reading:
+    """The part of the log that was read. `begin`: its first entry. `gap`: why it does not begin with the log's own."""
+
+    def __init__(self, node: Session, pod: str) -> None:
+        self._node = node
+        self._pod = pod
+        self.begin: Stamp | None = None
+        self.gap = ""
+
+    def history(self) -> PodHistory:
+        """Read the pod's history; if archived entries are missing, only what follows them."""
+        try:
+            return pod_history(self._pod, self._facts(START))
+        except HistoryMissing as missing:
+            self.gap, self.begin = str(missing), None
+            self._node.unreadable.clear()
+            return pod_history(self._pod, self._facts(self._node.store.archived()[1]))
+
+    def _facts(self, after: Position) -> Iterator[Fact]:
+        before = 0
+        for entry in self._node.entries(after):
+            stamp = stamp_of(entry)
+            self.begin = self.begin or stamp
+            if concerns_answer(entry, self._pod):
+                try:
+                    event = codec.decode(entry.type, entry.data, Event)
+                except codec.Undecodable:
+                    self._node.unreadable.add(entry.position)
+                else:
+                    yield Fact(stamp, entry.entity, event, entry.cause, before)
+            before = stamp.milliseconds
+
+
+def _as_text(found: Answer, reading: _Reading) -> Iterator[str]:
+    yield plain(found.sentence)
+    yield ""
+    yield "Because:"
+    for cause in found.chain:
+        yield f"  {_moment(cause.at, cause.position)}  {plain(clause(cause))}"
+    if found.settled_by:
+        yield ""
+        yield "Not known. This would have settled it:"
+        yield from (f"  {plain(line)}" for line in found.settled_by)
+    yield ""
+    yield "Timeline:"
+    if found.left_out:
+        yield f"  ... {found.left_out} earlier steps; `chronolet log --pod {found.pod}` prints all"
+    for step in found.timeline:
+        yield f"  {_moment(step.at, step.position)}  +{step.after / 1000:.3f} s  {plain(step.text)}"
+    if reading.begin is not None:
+        yield ""
+        yield f"The history begins at {_moment(reading.begin.milliseconds, str(reading.begin.position))}."
+
+
+def _moment(milliseconds: int, position: str) -> str:
+    return f"{ages.rfc3339(milliseconds, fraction=True)}  #{position.partition('-')[2]}"
+
+
+def _as_json(found: Answer, reading: _Reading) -> Iterator[str]:
+    content: dict[str, Any] = in_camel_case(found)
+    for one, cause in zip(content["chain"], found.chain, strict=True):
+        one["text"] = clause(cause)
+    if reading.begin is not None:
+        content["history"] = {"begin": str(reading.begin.position), "gap": reading.gap}
+    yield json.dumps(content)
+
+
+def _as_dot(found: Answer, _reading: _Reading) -> Iterator[str]:
+    """Yield a graph: each cause leads to the next one, and the last one to the answer."""
+    yield "digraph why {"
+    yield "  rankdir=TB; node [shape=box];"
+    for number, cause in enumerate(found.chain):
+        yield f"  c{number} [label={_label(clause(cause), _moment(cause.at, cause.position))}];"
+    yield f"  answer [label={_label(found.sentence)}, style=bold];"
+    for number, cause in enumerate(found.chain):
+        following = found.chain[number + 1 : number + 2]
+        later = f" [label={_label(f'+{max(following[0].at - cause.at, 0) / 1000:.3f} s')}]" if following else ""
+        yield f"  c{number} -> {f'c{number + 1}' if following else 'answer'}{later};"
+    yield "}"
+
+
+def _label(*lines: str) -> str:
+    escaped = (plain(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'
+
+
+_SHOWN = {None: _as_text, "json": _as_json, "dot": _as_dot}

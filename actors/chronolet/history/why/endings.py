@@ -1,0 +1,216 @@
+"""Explains why a run of a container ended. Pure.
+
+Input: a run, its life, the history of its pod. Output: causes, the root first, then `Exited`. Next: `answer`, which
+adds what happened afterwards.
+
+The evidence counts in this order:
+
+    the start failed                               StartFailed
+    the machine was booted again                   Rebooted
+    chronolet stopped the container                the reason of the stop, Stopped
+    a Docker client had Docker send a signal       OtherSignal
+    the kernel killed the main process             OutOfMemory
+    the runtime no longer has the container        Gone
+    Docker was down when the run ended             EngineDown
+    the sandbox died first                         SandboxDied
+    an exit code of 128 or more                    Unexplained, or ExitedByItself for the signals of a crash
+    anything else                                  ExitedByItself, after an OutOfMemory of another process
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chronolet.history.why import causes
+from chronolet.history.why.causes import Cause, where
+from chronolet.history.why.facts import Fact
+from chronolet.history.why.lives import Exit, Life, PodHistory, Run
+from chronolet.history.why.stops import stop_of, stopped
+from chronolet_schemas import container_gc, pleg, pod
+
+_STATUS_UNKNOWN = "ContainerStatusUnknown"
+_NEAR_MILLISECONDS = 10_000
+"""Containers may end this long before the loss of the connection to a stopping engine, or after it is back."""
+_LATE_MILLISECONDS = 3_000
+"""The shortest delay between an end and its record that is reported."""
+_REMOVED_MILLISECONDS = 5_000
+"""A container that Docker removes this soon after a kill from outside was removed with it, as by `docker rm -f`."""
+
+
+def ending(history: PodHistory, life: Life, run: Run) -> tuple[Cause, ...]:
+    """Return the causes of the end of a run that has ended; for a run whose end is not recorded, only that."""
+    if run.exit is None:
+        return (causes.Gone(**where(run.started)),)
+    found = next(filter(None, (one(history, life, run, run.exit) for one in _EXPLANATIONS)))
+    milliseconds = max(run.exit.finished_at - run.exit.started_at, 0)
+    exited = causes.Exited(
+        at=run.exit.finished_at,
+        position=str(run.exit.fact.position),
+        container=run.container,
+        exit_code=run.exit.exit_code,
+        milliseconds=milliseconds,
+    )
+    return (*found, exited, *_noticed_late(history, run, run.exit))
+
+
+def death_of(run: Run) -> pleg.ContainerDied | None:
+    """Return what Docker reported about the end of a run; None if that was not recorded.
+
+    A later report is about a container that something started again.
+    """
+    deaths = run.of(pleg.ContainerDied)
+    before = [one for one in deaths if run.exit is not None and one[0].position <= run.exit.fact.position]
+    return next((event for _, event in (*before[-1:], *deaths)), None)
+
+
+# -- explanations, in the order in which they are tried ----------------------------------------------------------------
+def _start_failed(_history: PodHistory, _life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
+    if not exit_.start_failed:
+        return ()
+    return (causes.StartFailed(reason=exit_.reason, message=exit_.message, **where(exit_.fact)),)
+
+
+def _rebooted(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    known = ""
+    for fact, event in history.node_events(pleg.StreamFollowed):
+        rebooted = known and event.boot_id and event.boot_id != known
+        if rebooted and run.started_at < fact.at and exit_.fact.at >= fact.at - _NEAR_MILLISECONDS:
+            return (causes.Rebooted(before=known, after=event.boot_id, **where(fact)),)
+        if fact.at > exit_.fact.at + _NEAR_MILLISECONDS:
+            return ()
+        known = event.boot_id or known
+    return ()
+
+
+def _stopped(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    found = stop_of(run, exit_, death_of(run))
+    return stopped(life, run, found, death_of(run)) if found else ()
+
+
+def _signal(_history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    death = death_of(run)
+    sent = (death.sent or ()) if death else ()
+    if not any(_may_end(one, exit_.exit_code) for one in sent):
+        return ()
+    removed = any(
+        fact.at - exit_.finished_at < _REMOVED_MILLISECONDS
+        for fact, _ in run.of(pleg.ContainerRemoved)
+        if not run.of(container_gc.Removed)
+    )
+    again = run.again is not None
+    return (causes.OtherSignal(signals=sent, removed=removed, started_again=again, **where(exit_.fact)),)
+
+
+def _may_end(signal: int, exit_code: int) -> bool:
+    """Whether the signal explains an exit with this code: it ended the process, or the process may have handled it by
+    exiting.
+    """
+    if exit_code == causes.EXIT_BY_SIGNAL + signal:
+        return True
+    return signal not in (causes.KILL, 10, 12) and exit_code != causes.EXIT_BY_SIGNAL + causes.KILL
+
+
+def _out_of_memory(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    killed = exit_.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL
+    found = _oom_fact(run)
+    return (_oom(life, run, found, main=True),) if killed and found is not None else ()
+
+
+def _oom_fact(run: Run) -> Fact | None:
+    """Return the first record of an OOM kill in this run; None if there is none."""
+    noticed = [fact for fact, _ in run.of(pleg.OutOfMemory)]
+    read = [fact for fact, event in run.of(pod.ExitRead) if event.oom_killed]
+    inspected = [run.exit.fact] if run.exit and run.exit.reason == "OOMKilled" else []
+    return next(iter((*noticed, *inspected, *read)), None)
+
+
+def _oom(life: Life, run: Run, fact: Fact, *, main: bool) -> Cause:
+    definition = life.definition(run.container)
+    limit = definition.resources.limits.get("memory", "") if definition else ""
+    return causes.OutOfMemory(main=main, limit=str(limit), **where(fact))
+
+
+def _gone(_history: PodHistory, _life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
+    return (causes.Gone(**where(exit_.fact)),) if exit_.reason == _STATUS_UNKNOWN else ()
+
+
+def _engine_down(history: PodHistory, life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
+    for lost, event, back in _outages(history):
+        until = (back.at if back else exit_.fact.at) + _NEAR_MILLISECONDS
+        if lost.at - _NEAR_MILLISECONDS <= exit_.finished_at <= until and exit_.fact.at >= lost.at:
+            boxes = [fact for fact, _ in life.of(pod.SandboxExited) if lost.at - _NEAR_MILLISECONDS <= fact.at <= until]
+            back_at = back.at if back else 0
+            return (causes.EngineDown(error=event.error, back_at=back_at, whole_pod=bool(boxes), **where(lost)),)
+    return ()
+
+
+def _outages(history: PodHistory) -> Sequence[tuple[Fact, pleg.StreamLost, Fact | None]]:
+    """Return each loss of the connection to Docker, and when it was followed again."""
+    followed = [fact for fact, _ in history.node_events(pleg.StreamFollowed)]
+    return [
+        (lost, event, next((fact for fact in followed if fact.position > lost.position), None))
+        for lost, event in history.node_events(pleg.StreamLost)
+    ]
+
+
+def _sandbox(_history: PodHistory, life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
+    requested = [fact.position for fact, _ in life.of(pod.SandboxStopRequested)]
+    for fact, event in life.of(pod.SandboxExited):
+        by_chronolet = any(one < fact.position for one in requested)
+        if not by_chronolet and event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
+            deaths = [one for _, one in life.of(pleg.ContainerDied) if one.id == event.id]
+            sent = deaths[-1].sent if deaths else None
+            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, **where(fact)),)
+    return ()
+
+
+def _code(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    signal = exit_.exit_code - causes.EXIT_BY_SIGNAL
+    if signal not in causes.SIGNALS or signal in causes.CRASHES:
+        return _by_itself(life, run, exit_)
+    death = death_of(run)
+    known = death is not None and death.sent is not None
+    return (causes.Unexplained(exit_code=exit_.exit_code, signal=signal, not_docker=known, **where(exit_.fact)),)
+
+
+def _by_itself(life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    child = _oom_fact(run)
+    words = [event.message for _, event in run.of(pod.ExitRead) if event.message]
+    own = life.definition(run.container)
+    policy = (own.restart_policy if own else None) or life.manifest.spec.restart_policy
+    exited = causes.ExitedByItself(
+        exit_code=exit_.exit_code, policy=policy, last_words=words[-1] if words else "", **where(exit_.fact)
+    )
+    return (*((_oom(life, run, child, main=False),) if child else ()), exited)
+
+
+_EXPLANATIONS: Sequence[Callable[[PodHistory, Life, Run, Exit], Sequence[Cause]]] = (
+    _start_failed,
+    _rebooted,
+    _stopped,
+    _signal,
+    _out_of_memory,
+    _gone,
+    _engine_down,
+    _sandbox,
+    _code,
+)
+
+
+def _noticed_late(history: PodHistory, run: Run, exit_: Exit) -> Sequence[Cause]:
+    """Return why an end was recorded late: the agent was down, Docker was, or nothing was written to the log."""
+    noticed = next((fact for fact, _ in run.of(pleg.ContainerDied)), exit_.fact)
+    late = noticed.at - exit_.finished_at
+    if late < _LATE_MILLISECONDS or exit_.start_failed:
+        return ()
+    began = [fact.at for fact, event in history.node_events(pleg.StreamFollowed) if event.first]
+    down = [fact.at for fact, _, back in _outages(history) if back is None or back.at >= exit_.finished_at]
+    reason: Any = ""
+    if any(exit_.finished_at <= at <= noticed.at + _NEAR_MILLISECONDS for at in began):
+        reason = "agent"
+    elif any(at <= noticed.at for at in down):
+        reason = "engine"
+    elif noticed.before <= exit_.finished_at + _LATE_MILLISECONDS:
+        reason = "log"
+    return (causes.NoticedLate(milliseconds=late, reason=reason, **where(noticed)),)

@@ -1,0 +1,130 @@
+"""Builds the first sentence of an answer from its chain of causes. Pure.
+
+Input: the pod's name, a chain, a restart. Output: one sentence that answers the question. Next: `answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from chronolet.history.why import causes
+from chronolet.history.why.causes import Cause
+from chronolet.history.why.lives import Restart
+from chronolet.history.why.sentences import clause
+
+C = TypeVar("C", bound=Cause)
+
+
+def of_restart(name: str, restart: Restart, chain: Sequence[Cause]) -> str:
+    """Return why a container was restarted, or will be."""
+    what = f"container {restart.before.container} of {name}"
+    if restart.after is None:
+        return f"{what} waits {_back_off(chain)}(restart {restart.number}) because {reason(chain)}."
+    at = _time(restart.after.started.at)
+    return f"{what} was restarted (restart {restart.number}, {at}) because {reason(chain)}."
+
+
+def of_state(name: str, chain: Sequence[Cause]) -> str:
+    """Return why the pod is in its state."""
+    found = _STATES.get(type(chain[0]))
+    if found is not None:
+        return f"{found(name, chain)}."
+    waiting = _first(chain, causes.BackOff)
+    init = _first(chain, causes.InitWaits)
+    if waiting is not None:
+        held_up = f"; {clause(init)}" if init else ""
+        what = f"container {waiting.container} of {name}"
+        return f"{what} waits {_back_off(chain)}because {reason(chain)}{held_up}."
+    if init is not None:
+        return f"pod {name} does not start because init container {init.container} failed: {reason(chain)}."
+    return f"pod {name}: {clause(chain[0])}."
+
+
+def reason(chain: Sequence[Cause]) -> str:
+    """Return why a container ended: the root, what chronolet did about it, the exit code, and what came later."""
+    root = chain[0]
+    words = clause(root)
+    exited = _first(chain, causes.Exited)
+    itself = _first(chain, causes.ExitedByItself)
+    stopped = _first(chain, causes.Stopped)
+    if isinstance(root, causes.OutOfMemory) and itself is not None:
+        words = f"{clause(itself)} after {clause(root)}"
+    elif stopped is not None and root is not stopped:
+        words = f"{words}, so {clause(stopped)}"
+    if exited is not None and str(exited.exit_code) not in words.split(" ") and not isinstance(root, causes.Gone):
+        words += f" (exit code {exited.exit_code})" if f"code {exited.exit_code}" not in words else ""
+    extra = [clause(one) for one in chain if isinstance(one, causes.NoticedLate | causes.ImageRemoved)]
+    extra += [clause(one) for one in chain if isinstance(one, causes.ImagePulledAgain)]
+    return "; ".join((words, *extra))
+
+
+def _back_off(chain: Sequence[Cause]) -> str:
+    found = _first(chain, causes.BackOff)
+    return f"in a back-off of {found.seconds} s, until {_time(found.until)}, " if found else "for its restart "
+
+
+def _first(chain: Sequence[Cause], kind: type[C]) -> C | None:
+    return next((one for one in chain if isinstance(one, kind)), None)
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _ending(name: str, chain: Sequence[Cause]) -> str:
+    ending = _first(chain, causes.Ending)
+    ended = _first(chain, causes.Ended)
+    withdrawn = _first(chain, causes.Withdrawn)
+    replaced = ending is not None and ending.reason == "Replaced"
+    verb = "was replaced" if replaced else "was deleted"
+    if ended is None:
+        verb = "is being replaced" if replaced else "is being deleted"
+    root = withdrawn if withdrawn is not None and not replaced else ending
+    because = f" because {clause(root)}" if root is not None else ""
+    more = [clause(one) for one in chain if isinstance(one, causes.HookFailed | causes.Killed | causes.HookRunning)]
+    done = [clause(ended)] if ended is not None and not more else []
+    return f"pod {name} {verb}{'; '.join((because, *more, *done))}"
+
+
+def _failed(name: str, chain: Sequence[Cause]) -> str:
+    found = _first(chain, causes.Failed)
+    collected = [clause(one) for one in chain if isinstance(one, causes.Collected)]
+    assert found is not None  # noqa: S101 - the root of this chain
+    if found.rejected:
+        text = f"pod {name} was rejected by the node: {found.reason}: {found.message}"
+    else:
+        text = f"pod {name} failed: {found.reason}: {found.message}"
+    return "; ".join((text.removesuffix("."), *collected))
+
+
+def _all(name: str, chain: Sequence[Cause]) -> str:
+    return f"pod {name}: {'; '.join(map(clause, chain))}"
+
+
+def _not_started(name: str, chain: Sequence[Cause]) -> str:
+    return f"pod {name} does not start because {'; '.join(map(clause, chain))}"
+
+
+_STATES: Mapping[type[Cause], Callable[[str, Sequence[Cause]], str]] = {
+    causes.Withdrawn: _ending,
+    causes.Ending: _ending,
+    causes.Failed: _failed,
+    causes.Blocked: _not_started,
+    causes.PortTaken: _not_started,
+    causes.DevicesMissing: _not_started,
+    causes.SandboxFailed: _not_started,
+    causes.ImageMissing: _not_started,
+    causes.HookRunning: lambda name, chain: f"pod {name} is not ready because {clause(chain[0])}",
+    causes.NotReady: lambda name, chain: f"pod {name} is not ready because {clause(chain[0])}",
+    causes.DeviceLost: lambda name, chain: f"pod {name} runs, but {'; '.join(map(clause, chain))}",
+    causes.PluginGone: lambda name, chain: f"pod {name} runs, but {'; '.join(map(clause, chain))}",
+    causes.ManifestChanged: lambda name, chain: (
+        f"pod {name} replaced an earlier pod of its name because {clause(chain[0])}"
+    ),
+    causes.Completed: _all,
+    causes.Running: _all,
+    causes.Starting: _all,
+    causes.InitWaits: lambda name, chain: f"pod {name} is not started yet: {clause(chain[0])}",
+}

@@ -1,0 +1,302 @@
+"""Words causes: one clause for each kind of cause, in one table. Pure.
+
+Input: a cause. Output: a clause without a capital letter or a full stop, about the container as `it`. Next: `answer`,
+which builds the first sentence and the chain from these clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from chronolet.history.why import causes
+from chronolet.history.why.causes import KILL, SIGNALS, TERM, Cause
+
+_LONG = 300
+"""Texts of containers and plugins are cut to this length in sentences; the log has them in full."""
+_FILE = "file:"
+
+
+def clause(cause: Cause) -> str:
+    """Return what happened, in words."""
+    return _CLAUSES[type(cause)](cause)
+
+
+def settled_by(cause: Cause) -> Sequence[str]:
+    """Return the evidence that the log lacks about this cause; nothing if it is certain."""
+    found = _LACKING.get(type(cause))
+    return found(cause) if found else ()
+
+
+def seconds(milliseconds: int) -> str:
+    """Format a duration: `0.353 s`, `12.4 s`, `3 min 5 s`, `2 h 10 min`."""
+    whole = milliseconds // 1000
+    if milliseconds < 10_000:  # noqa: PLR2004 - below 10 s, milliseconds matter
+        return f"{milliseconds / 1000:.3f} s"
+    if whole < 120:  # noqa: PLR2004 - as in kubectl's ages
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes} min {whole % 60} s" if hours < 1 else f"{hours} h {minutes % 60} min"
+
+
+def named(signal: int) -> str:
+    """Return a signal's name."""
+    return SIGNALS.get(signal, f"signal {signal}")
+
+
+def quoted(text: str) -> str:
+    """Return a text of a program on one line, in quotation marks, cut if it is long."""
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= _LONG else f'"{line[:_LONG]}..."'
+
+
+def requester(source: str) -> str:
+    """Return who requested something, for a source such as `apply` or `file:/etc/pods/web.yaml`."""
+    return f"the manifest file {source.removeprefix(_FILE)}" if source.startswith(_FILE) else f"`chronolet {source}`"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times in a row"
+
+
+def _result(code: int | None, output: str) -> str:
+    """Return what a probe got: its code, if it has one, and its output."""
+    said = quoted(output) if output else ""
+    if code is None:
+        return said or "no answer"
+    return f"code {code}{f', {said}' if said else ''}"
+
+
+def _probe_failed(one: causes.ProbeFailed) -> str:
+    held = f"; the stop was held back for {seconds(one.held_milliseconds)}" if one.held_milliseconds else ""
+    result = f"the last result: {_result(one.code, one.output)}"
+    return (
+        f"its {one.probe.lower()} probe failed {_times(one.consecutive)} (failureThreshold {one.threshold}; {result}"
+        f"{held})"
+    )
+
+
+def _hook_failed(one: causes.HookFailed) -> str:
+    name = f"its {one.hook[0].lower()}{one.hook[1:]} hook"
+    message = f": {quoted(one.message)}" if one.message else ""
+    match one.outcome:
+        case "Unfinished":
+            return f"{name} took too long: it had not ended after {seconds(one.milliseconds)}, its grace period"
+        case "Unknown":
+            return f"{name} was started, but how it ended is not known{message}"
+        case _:
+            return f"{name} failed after {seconds(one.milliseconds)}{message}"
+
+
+def _manifest(one: causes.ManifestChanged) -> str:
+    fields = f" ({'; '.join(one.fields)})" if one.fields else ""
+    return f"its manifest was changed by {requester(one.source)}{fields}"
+
+
+def _out_of_memory(one: causes.OutOfMemory) -> str:
+    limit = f"its memory limit is {one.limit}" if one.limit else "it has no memory limit: the node or the pod ran out"
+    what = "its main process" if one.main else "one of its processes, not the main one,"
+    return f"the kernel killed {what} for lack of memory (OOM; {limit})"
+
+
+def _other_signal(one: causes.OtherSignal) -> str:
+    names = " and then ".join(named(signal) for signal in dict.fromkeys(one.signals))
+    if one.started_again:
+        how = " and started it again, as `docker restart` does"
+    elif one.removed:
+        how = " and removed it, as `docker rm -f` does"
+    elif KILL in one.signals and TERM not in one.signals:
+        how = ", as `docker kill` does"
+    else:
+        how = ", as `docker stop` does" if TERM in one.signals else ", as `docker kill --signal` does"
+    return f"someone sent it {names} through Docker{how}; it was not chronolet"
+
+
+def _sandbox_died(one: causes.SandboxDied) -> str:
+    if one.signals:
+        sent = " and ".join(named(signal) for signal in one.signals)
+        return f"the pod's sandbox died: someone sent it {sent} through Docker, not chronolet"
+    return f"the pod's sandbox died with exit code {one.exit_code}, and with it all containers of the pod"
+
+
+def _engine_down(one: causes.EngineDown) -> str:
+    back = f", and was back after {seconds(one.back_at - one.at)}" if one.back_at else ""
+    if one.whole_pod:
+        return f"Docker Engine stopped or was killed{back}, and the pod's containers ended with it"
+    return (
+        f"it ended while Docker Engine was down{back}: either a process of the host killed it, or it exited by itself, "
+        "or the engine's end did it"
+    )
+
+
+def _exited_by_itself(one: causes.ExitedByItself) -> str:
+    words = f", after writing {quoted(one.last_words)}" if one.last_words else ""
+    signal = one.exit_code - causes.EXIT_BY_SIGNAL
+    if signal in causes.CRASHES:
+        return f"its process crashed with {named(signal)} (exit code {one.exit_code}){words}"
+    return f"its process exited by itself with code {one.exit_code}{words} (restartPolicy {one.policy})"
+
+
+def _unexplained(one: causes.Unexplained) -> str:
+    name = named(one.signal)
+    docker = "" if one.not_docker else f", someone sent {name} through Docker (`docker kill`)"
+    inside = "" if one.signal == KILL else " or of the container"
+    return (
+        f"its process ended with exit code {one.exit_code}: either a process of the host{inside} sent it {name} "
+        f"(`kill -{one.signal}`){docker}, or it exited with this code by itself; chronolet did not stop it, and the "
+        f"log has no {'sign of an OOM kill' if one.signal == KILL else 'other cause'}"
+    )
+
+
+def _stopped(one: causes.Stopped) -> str:
+    sent = [signal for signal in one.signals or () if signal != KILL]
+    first = f"{named(sent[0])} and " if sent else ""
+    killed = ", and killed it with SIGKILL at its end" if one.killed else ""
+    return f"chronolet stopped it with {first}a grace period of {one.grace_period_seconds} s{killed}"
+
+
+def _noticed_late(one: causes.NoticedLate) -> str:
+    why = {
+        "agent": ", because the agent was not running",
+        "engine": ", because Docker Engine could not be reached",
+        "log": "; nothing was written to the log meanwhile: Redis or the agent may have been down",
+        "": "",
+    }[one.reason]
+    return f"chronolet recorded that only {seconds(one.milliseconds)} later{why}"
+
+
+def _withdrawn(one: causes.Withdrawn) -> str:
+    if one.source.startswith(_FILE):
+        return f"its manifest file {one.source.removeprefix(_FILE)} was removed, or no longer defines it"
+    grace = "" if one.grace_period_seconds is None else f" with a grace period of {one.grace_period_seconds} s"
+    return f"someone requested it with `chronolet delete`{grace}"
+
+
+def _ending(one: causes.Ending) -> str:
+    why = "another pod of its name is to take its place" if one.reason == "Replaced" else "it is no longer requested"
+    return f"{why}; its grace period is {one.grace_period_seconds} s"
+
+
+def _failed(one: causes.Failed) -> str:
+    if one.rejected:
+        return f"the node rejected it: {one.reason}: {one.message}"
+    return f"it failed: {one.reason}: {one.message}"
+
+
+def _blocked(one: causes.Blocked) -> str:
+    what = f"container {one.container}" if one.container else "the pod"
+    reason = f"{one.reason}: " if one.reason else ""
+    return f"{what} cannot be started as its manifest defines it: {reason}{one.message}"
+
+
+def _device_lost(one: causes.DeviceLost) -> str:
+    how = f"is {one.health}" if one.health else "is no longer offered"
+    return f"device {one.device} of {one.resource}, which container {one.container} uses, {how} according to its plugin"
+
+
+def _image_missing(one: causes.ImageMissing) -> str:
+    again = f" ({one.failures} attempts so far)" if one.failures > 1 else ""
+    return f"image {one.image} of container {one.container} is not available: {one.reason}: {one.message}{again}"
+
+
+def _image_removed(one: causes.ImageRemoved) -> str:
+    reasons = {"age": "it was unused for too long", "space": "the disk was too full", "unused": "on request"}
+    by = f"image collection removed it: {reasons.get(one.reason, one.reason)}" if one.reason else "someone removed it"
+    return f"the node had image {one.image} before, and {by}"
+
+
+def _not_ready(one: causes.NotReady) -> str:
+    if not one.consecutive:
+        return f"the {one.probe.lower()} probe of container {one.container} has not succeeded yet"
+    return (
+        f"the {one.probe.lower()} probe of container {one.container} failed {_times(one.consecutive)} "
+        f"(failureThreshold {one.threshold}; the last result: {_result(one.code, one.output)})"
+    )
+
+
+def _hook_running(one: causes.HookRunning) -> str:
+    return f"the {one.hook[0].lower()}{one.hook[1:]} hook of container {one.container} has not ended: {one.handler}"
+
+
+def _start_failed(one: causes.StartFailed) -> str:
+    again = f" ({one.failures} attempts so far)" if one.failures > 1 else ""
+    return f"Docker could not start it: {one.reason}: {one.message}{again}"
+
+
+def _collected(one: causes.Collected) -> str:
+    return f"container collection removed its dead container (rule {one.rule.replace('_', ' ')})"
+
+
+_CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
+    causes.ProbeFailed: _probe_failed,
+    causes.HookFailed: _hook_failed,
+    causes.ManifestChanged: _manifest,
+    causes.OutOfMemory: _out_of_memory,
+    causes.OtherSignal: _other_signal,
+    causes.SandboxDied: _sandbox_died,
+    causes.EngineDown: _engine_down,
+    causes.Rebooted: lambda _: "the machine was rebooted",
+    causes.Gone: lambda _: (
+        "Docker no longer had it when chronolet looked, so its real exit code is not known: something removed it, as "
+        "`docker rm -f` does"
+    ),
+    causes.StartFailed: _start_failed,
+    causes.ExitedByItself: _exited_by_itself,
+    causes.Unexplained: _unexplained,
+    causes.Stopped: _stopped,
+    causes.Exited: lambda one: (
+        f"container {one.container} ended with exit code {one.exit_code} after {seconds(one.milliseconds)}"
+    ),
+    causes.NoticedLate: _noticed_late,
+    causes.BackOff: lambda one: f"container {one.container} waits for a back-off of {one.seconds} s",
+    causes.Restarted: lambda one: (
+        f"container {one.container} was started again {seconds(one.milliseconds)} after its end (attempt {one.attempt})"
+    ),
+    causes.Collected: _collected,
+    causes.Withdrawn: _withdrawn,
+    causes.Ending: _ending,
+    causes.Killed: lambda one: (
+        f"container {one.container} did not end within its grace period of {one.grace_period_seconds} s and was killed"
+    ),
+    causes.Ended: lambda one: f"everything of it was removed, {seconds(one.milliseconds)} after its end began",
+    causes.Failed: _failed,
+    causes.Blocked: _blocked,
+    causes.PortTaken: lambda one: f"it waits for {one.holder}: {one.message}",
+    causes.DevicesMissing: lambda one: f"container {one.container} waits for devices: {one.message}",
+    causes.PluginGone: lambda one: (
+        f"the device plugin of {one.resource} ended{f' ({one.error})' if one.error else ''} and has not come back"
+    ),
+    causes.DeviceLost: _device_lost,
+    causes.ImageMissing: _image_missing,
+    causes.ImageRemoved: _image_removed,
+    causes.ImagePulledAgain: lambda one: f"image {one.image} had to be pulled again",
+    causes.SandboxFailed: lambda one: f"its sandbox cannot be started: {one.message}",
+    causes.HookRunning: _hook_running,
+    causes.InitWaits: lambda one: f"the pod's other containers wait for init container {one.container}",
+    causes.NotReady: _not_ready,
+    causes.Starting: lambda one: f"it is being started; the last step is {one.step}",
+    causes.Completed: lambda one: (
+        f"all its containers have ended{', not all of them with code 0,' if one.failed else ''} "
+        f"and restartPolicy {one.policy} restarts none"
+    ),
+    causes.Running: lambda one: (
+        "it was running when this log began" if one.adopted else "all its containers run as their manifest wants"
+    ),
+    causes.LogLost: lambda one: f"Redis lost {one.entries} entries of the log",
+}
+
+
+def _signal_sender(one: causes.Unexplained) -> Sequence[str]:
+    audit = f"an audit of signals on the host (auditctl -S kill), which names the sender of {named(one.signal)}"
+    docker = "Docker's own notices of that time (docker events), which were not being followed"
+    return (audit,) if one.not_docker else (audit, docker)
+
+
+_LACKING: Mapping[type[Cause], Callable[[Any], Sequence[str]]] = {
+    causes.Unexplained: _signal_sender,
+    causes.Gone: lambda _: ("Docker's notices of that time (docker events), which were not being followed",),
+    causes.OtherSignal: lambda _: ("an audit of Docker's socket, or its debug log, which name the client",),
+    causes.EngineDown: lambda one: (
+        ("the logs of dockerd and of the kernel of that time",) if not one.whole_pod else ("the log of dockerd",)
+    ),
+}
