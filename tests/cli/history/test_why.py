@@ -124,9 +124,9 @@ def test_quotation_marks_and_control_characters_of_a_pod_cannot_break_the_graph_
     )
     text = node.run("why", "web").output
     assert "\x1b" not in text
-    assert 'env "A\\" is \\x1b[31mred\\nand long' in text.splitlines()[0]
+    assert 'env "A\\" is \\x1b[31mred and long' in text.splitlines()[0]
     graph = node.run("why", "web", "-o", "dot").output
-    assert 'env \\"A\\\\\\" is \\\\x1b[31mred\\\\nand long' in graph
+    assert 'env \\"A\\\\\\" is \\\\x1b[31mred and long' in graph
     assert "\x1b" not in graph
 
 

@@ -168,9 +168,9 @@ STATES: list[tuple[str, Callable[[], Story], list[type[Cause]], tuple[str, ...]]
     ("port taken", waits_for_port, [causes.PortTaken], ("it waits for default/first: host port 80 is held",)),
     (
         "sandbox fails",
-        lambda: Story().has(pod.SandboxStartFailed(**POD, attempt=0, message="no space left on device", retry_at=NOON)),
+        lambda: Story().has(pod.SandboxStartFailed(**POD, attempt=0, message="no address left", retry_at=NOON)),
         [causes.SandboxFailed],
-        ("no space left on device",),
+        ("no address left",),
     ),
     (
         "image missing",

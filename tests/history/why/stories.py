@@ -11,8 +11,9 @@ from typing import Any, Self
 
 from chronolet.history.why.answer import Answer, Question, answer
 from chronolet.history.why.causes import Cause
-from chronolet.history.why.facts import Fact
-from chronolet.history.why.lives import PodHistory, pod_history
+from chronolet.history.why.facts import Fact, Times
+from chronolet.history.why.lives import pod_history
+from chronolet.history.why.records import PodHistory
 from chronolet_schemas import container_gc, manifests, pleg, pod, podspec, prober
 from chronolet_schemas.envelope import Event, Position
 from chronolet_schemas.times import Stamp
@@ -31,6 +32,9 @@ class Story:
     def __init__(self, **spec: Any) -> None:
         self.now = NOON
         self.facts: list[Fact] = []
+        self._times = Times()
+        self.actor = "pleg#1"
+        """The writer of the following facts."""
         self.manifest = manifest(**spec)
         self.accepted(self.manifest)
 
@@ -55,10 +59,10 @@ class Story:
     def add(self, entity: str, *events: Event, after: int = SECOND) -> Self:
         """Each of these events follows `after` milliseconds after the one before."""
         for event in events:
-            before = self.facts[-1].at if self.facts else 0
             self.now += after
             stamp = Stamp(Position(self.now, len(self.facts) + 1), self.now)
-            self.facts.append(Fact(stamp, entity, event, "", before))
+            self._times.add(self.now)
+            self.facts.append(Fact(stamp, entity, event, self.actor, self._times.silent_until(event)))
         return self
 
     def has(self, *events: Event, after: int = SECOND) -> Self:

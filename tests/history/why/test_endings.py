@@ -157,11 +157,22 @@ def test_a_death_that_is_recorded_late_says_why(began: str, reason: str) -> None
         story.engine_lost()
     story.now = died_at + 30_000
     if began == "agent":
+        story.actor = "pleg#2"
         story.engine_back(first=True)
     story.dies(3, ago=story.now + SECOND - died_at)
     late = [one for one in story.restarts(1).answer().chain if isinstance(one, causes.NoticedLate)]
     assert [one.reason for one in late] == [reason]
     assert late[0].milliseconds >= 30_000
+
+
+def test_an_agent_that_is_restarted_after_a_late_death_has_not_delayed_it() -> None:
+    story = Story().engine_back(first=True).runs()
+    died_at = story.now
+    story.now += 30_000
+    story.dies(3, ago=story.now + SECOND - died_at).restarts(1)
+    story.actor = "pleg#2"
+    late = [one.reason for one in story.engine_back(first=True).answer().chain if isinstance(one, causes.NoticedLate)]
+    assert late == ["log"]
 
 
 def test_the_signals_of_docker_are_not_known_if_a_listing_found_the_death() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause
-from chronolet_schemas import manifests, pod
+from chronolet_schemas import kernel, manifests, pod
 from tests.cli.support.written_node import manifest
 from tests.history.why.states import (
     FIRST,
@@ -117,7 +117,7 @@ def test_a_pod_of_the_same_name_begins_a_new_count() -> None:
 
 
 def test_a_pod_that_replaced_another_one_says_what_changed() -> None:
-    story = Story().runs().has(ends("Replaced")).has(pod.PodEnded(**POD))
+    story = Story().runs().has(ends(), pod.SuccessorAwaits(**POD, successor="u2"), pod.PodEnded(**POD))
     changed = manifest(containers=[{"name": "app", "image": "busybox:2"}], hostNetwork=True)
     story.accepted(changed, uid="u2")
     story.has(pod.ContainerStarted(**{**FIRST, "uid": "u2"}, id="x", started_at=story.now))
@@ -160,6 +160,35 @@ def test_an_adopted_pod_says_that_the_log_began_later() -> None:
     story.facts.clear()
     assert "was running when this log began" in story.has(adopted).sentence()
     assert story.dies(1, attempt=2).restarts(3).causes()[0] is causes.ExitedByItself
+
+
+def test_a_log_that_lost_entries_says_so() -> None:
+    lost = kernel.LogLost(node="n", former_run="r", had="5-5", found="0-0", entries=5)
+    story = Story()
+    story.facts.clear()
+    story.add("node/n", lost).runs()
+    assert "was running when this log began; Redis lost 5 entries of the log" in story.sentence()
+
+
+def test_a_full_disk_is_named() -> None:
+    failed = pod.SandboxStartFailed(**POD, attempt=0, message="mkdir: no space left on device", retry_at=NOON)
+    assert Story().has(failed).causes() == [causes.SandboxFailed, causes.DiskFull]
+    assert Story().has(failed).sentence().endswith("; a disk of the node is full.")
+
+
+def test_an_image_that_the_pod_before_it_used_was_pulled_again() -> None:
+    story = Story().has(image_ready(pulled=True)).runs().has(pod.PodEnded(**POD))
+    story.add("image_gc/node", collected_image("unused")).accepted(manifest(), uid="u2")
+    ready = pod.ImageReady(**{**FIRST, "uid": "u2"}, image="busybox:1", image_id="sha256:1", pulled=True)
+    started = pod.ContainerStarted(**{**FIRST, "uid": "u2"}, id="x", started_at=NOON)
+    sentence = story.has(ready, started).sentence()
+    assert "image collection removed it: on request; image busybox:1 had to be pulled again" in sentence
+
+
+def test_a_pull_that_the_policy_demands_is_not_a_pull_again() -> None:
+    story = Story(containers=[{"name": "app", "image": "busybox:1", "imagePullPolicy": "Always"}])
+    story.has(image_ready(pulled=True)).runs().dies(1).has(image_ready(pulled=True)).restarts(1)
+    assert "pulled again" not in story.sentence()
 
 
 def test_a_refused_request_is_the_answer_for_a_pod_that_was_never_accepted() -> None:

@@ -22,8 +22,9 @@ from chronolet.cli.printing.progress import progress
 from chronolet.cli.printing.table import plain
 from chronolet.cli.session import Session, session
 from chronolet.history.why.answer import Answer, Question, WhyError, answer
-from chronolet.history.why.facts import Fact, concerns_answer
-from chronolet.history.why.lives import PodHistory, pod_history
+from chronolet.history.why.facts import Fact, Times, concerns_answer
+from chronolet.history.why.lives import pod_history
+from chronolet.history.why.records import PodHistory
 from chronolet.history.why.sentences import clause
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.node.settings.settings import Settings
@@ -103,18 +104,18 @@ class _Reading:
             return pod_history(self._pod, self._facts(self._node.store.archived()[1]))
 
     def _facts(self, after: Position) -> Iterator[Fact]:
-        before = 0
+        times = Times()
         for entry in self._node.entries(after):
             stamp = stamp_of(entry)
             self.begin = self.begin or stamp
+            times.add(stamp.milliseconds)
             if concerns_answer(entry, self._pod):
                 try:
                     event = codec.decode(entry.type, entry.data, Event)
                 except codec.Undecodable:
                     self._node.unreadable.add(entry.position)
                 else:
-                    yield Fact(stamp, entry.entity, event, entry.cause, before)
-            before = stamp.milliseconds
+                    yield Fact(stamp, entry.entity, event, entry.actor, times.silent_until(event))
 
 
 def _as_text(found: Answer, reading: _Reading) -> Iterator[str]:

@@ -18,12 +18,13 @@ from chronolet.history.why import causes, headlines
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.endings import ending
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.lives import Life, PodHistory, Restart
 from chronolet.history.why.present import replacement, trouble
+from chronolet.history.why.records import Life, PodHistory, Restart
 from chronolet.history.why.resources import pulled_again
 from chronolet.history.why.sentences import settled_by
 from chronolet.history.why.timeline import Step, timeline
-from chronolet_schemas import container_gc, manifests, pleg, pod
+from chronolet_schemas import container_gc, kernel, manifests, pleg, pod
+from chronolet_schemas.envelope import START
 
 MOST_STEPS = 60
 """The maximum number of steps in a timeline; the newest are kept."""
@@ -74,7 +75,7 @@ def answer(history: PodHistory, question: Question) -> Answer:
     wrong = trouble(history, life, question.container)
     if restarts and (question.restart or not wrong or _follows(restarts[-1], wrong)):
         return _restart(history, life, restarts[-1])
-    return _state(history, life, wrong or replacement(history, life) or (_running(life),), question.container)
+    return _state(history, life, wrong or replacement(history, life) or _running(history, life), question.container)
 
 
 def _numbered(history: PodHistory, life: Life, restarts: Sequence[Restart], question: Question) -> Restart:
@@ -114,8 +115,8 @@ def _restart(history: PodHistory, life: Life, restart: Restart) -> Answer:
                 **where(before.scheduled),
             )
         )
-    chain += pulled_again(history, life, restart)
     if after is not None:
+        chain += pulled_again(history, life, before.container, before.started.position, after.started.position)
         ended = before.exit.finished_at if before.exit else before.started.at
         chain.append(
             causes.Restarted(
@@ -174,9 +175,16 @@ def _state(history: PodHistory, life: Life, chain: Sequence[Cause], container: s
     )
 
 
-def _running(life: Life) -> Cause:
+def _running(history: PodHistory, life: Life) -> Sequence[Cause]:
+    """Return that all is well, which images had to be pulled again for that, and what the log has lost."""
     last = life.runs[-1].started if life.runs else life.facts[-1]
-    return causes.Running(since=last.at, adopted=life.adopted, **where(last))
+    pulled = [one for name in life.names() for one in pulled_again(history, life, name, START, last.position)]
+    lost = [
+        causes.LogLost(entries=event.entries, **where(fact))
+        for fact, event in history.node_events(kernel.LogLost)
+        if life.adopted
+    ]
+    return (causes.Running(since=last.at, adopted=life.adopted, **where(last)), *pulled, *lost[-1:])
 
 
 def _never_accepted(history: PodHistory) -> Answer:

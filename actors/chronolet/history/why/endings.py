@@ -25,14 +25,14 @@ from typing import Any
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.lives import Exit, Life, PodHistory, Run
+from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet.history.why.stops import stop_of, stopped
 from chronolet_schemas import container_gc, pleg, pod
 
 _STATUS_UNKNOWN = "ContainerStatusUnknown"
 _NEAR_MILLISECONDS = 10_000
 """Containers may end this long before the loss of the connection to a stopping engine, or after it is back."""
-_LATE_MILLISECONDS = 3_000
+_LATE_MILLISECONDS = 1_000
 """The shortest delay between an end and its record that is reported."""
 _REMOVED_MILLISECONDS = 5_000
 """A container that Docker removes this soon after a kill from outside was removed with it, as by `docker rm -f`."""
@@ -204,13 +204,18 @@ def _noticed_late(history: PodHistory, run: Run, exit_: Exit) -> Sequence[Cause]
     late = noticed.at - exit_.finished_at
     if late < _LATE_MILLISECONDS or exit_.start_failed:
         return ()
-    began = [fact.at for fact, event in history.node_events(pleg.StreamFollowed) if event.first]
+    # The process that recorded the death began to follow Docker only after it.
+    began = [
+        fact.at
+        for fact, event in history.node_events(pleg.StreamFollowed)
+        if event.first and fact.actor == noticed.actor
+    ]
     down = [fact.at for fact, _, back in _outages(history) if back is None or back.at >= exit_.finished_at]
     reason: Any = ""
-    if any(exit_.finished_at <= at <= noticed.at + _NEAR_MILLISECONDS for at in began):
+    if any(exit_.finished_at <= at for at in began):
         reason = "agent"
     elif any(at <= noticed.at for at in down):
         reason = "engine"
-    elif noticed.before <= exit_.finished_at + _LATE_MILLISECONDS:
+    elif noticed.silent_until - exit_.finished_at >= _LATE_MILLISECONDS:
         reason = "log"
     return (causes.NoticedLate(milliseconds=late, reason=reason, **where(noticed)),)

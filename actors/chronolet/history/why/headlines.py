@@ -6,13 +6,13 @@ Input: the pod's name, a chain, a restart. Output: one sentence that answers the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause
-from chronolet.history.why.lives import Restart
+from chronolet.history.why.records import Restart
 from chronolet.history.why.sentences import clause
+from chronolet.ports.machine.moments import rfc3339
 
 C = TypeVar("C", bound=Cause)
 
@@ -22,7 +22,7 @@ def of_restart(name: str, restart: Restart, chain: Sequence[Cause]) -> str:
     what = f"container {restart.before.container} of {name}"
     if restart.after is None:
         return f"{what} waits {_back_off(chain)}(restart {restart.number}) because {reason(chain)}."
-    at = _time(restart.after.started.at)
+    at = rfc3339(restart.after.started.at)
     return f"{what} was restarted (restart {restart.number}, {at}) because {reason(chain)}."
 
 
@@ -62,15 +62,11 @@ def reason(chain: Sequence[Cause]) -> str:
 
 def _back_off(chain: Sequence[Cause]) -> str:
     found = _first(chain, causes.BackOff)
-    return f"in a back-off of {found.seconds} s, until {_time(found.until)}, " if found else "for its restart "
+    return f"in a back-off of {found.seconds} s, until {rfc3339(found.until)}, " if found else "for its restart "
 
 
 def _first(chain: Sequence[Cause], kind: type[C]) -> C | None:
     return next((one for one in chain if isinstance(one, kind)), None)
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ending(name: str, chain: Sequence[Cause]) -> str:
@@ -96,7 +92,7 @@ def _failed(name: str, chain: Sequence[Cause]) -> str:
         text = f"pod {name} was rejected by the node: {found.reason}: {found.message}"
     else:
         text = f"pod {name} failed: {found.reason}: {found.message}"
-    return "; ".join((text.removesuffix("."), *collected))
+    return "; ".join((" ".join(text.split()).removesuffix("."), *collected))
 
 
 def _all(name: str, chain: Sequence[Cause]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.lives import Life, PodHistory, Restart
+from chronolet.history.why.records import Life, PodHistory
 from chronolet_schemas import devices, image_gc, pod
 from chronolet_schemas.envelope import Position
 
@@ -79,15 +79,9 @@ def _lost(container: str, resource: str, device: str, lost: tuple[Fact, str]) ->
 
 
 # -- images ------------------------------------------------------------------------------------------------------------
-def image_gone(
-    history: PodHistory, life: Life, container: str, image: str, before: Position | None = None
-) -> Sequence[Cause]:
-    """Return how an image that the container had used before left the node, before this position."""
-    ready = [
-        (fact, one)
-        for fact, one in life.of(pod.ImageReady)
-        if one.container == container and one.image == image and (before is None or fact.position < before)
-    ]
+def image_gone(history: PodHistory, image: str, before: Position | None = None) -> Sequence[Cause]:
+    """Return how an image that the pod had used before left the node, before this position."""
+    ready = [one for one in _ready(history, image) if before is None or one[0].position < before]
     if not ready:
         return ()
     since, had = ready[-1]
@@ -98,23 +92,33 @@ def image_gone(
         if isinstance(fact.event, image_gc.ImageRemoved) and fact.event.id == had.image_id:
             return (causes.ImageRemoved(image=image, reason=fact.event.reason, **where(fact)),)
     for fact in between:
-        if isinstance(fact.event, image_gc.ImagesChanged) and had.image_id in fact.event.gone:
+        if isinstance(fact.event, image_gc.ImagesChanged) and _lost_name(fact.event, had.image_id):
             return (causes.ImageRemoved(image=image, **where(fact)),)
     return ()
 
 
-def pulled_again(history: PodHistory, life: Life, restart: Restart) -> Sequence[Cause]:
-    """Return that a restart had to pull the image again, and why."""
-    if restart.after is None:
-        return ()
-    started = restart.after.started.position
+def _ready(history: PodHistory, image: str) -> list[tuple[Fact, pod.ImageReady]]:
+    return [(fact, one) for life in history.lives for fact, one in life.of(pod.ImageReady) if one.image == image]
+
+
+def _lost_name(event: image_gc.ImagesChanged, image_id: str) -> bool:
+    """Whether the image is gone, or has lost its names, as by `docker rmi -f` while a container uses it."""
+    return image_id in event.gone or any(one.id == image_id and not one.names for one in event.seen)
+
+
+def pulled_again(history: PodHistory, life: Life, container: str, after: Position, before: Position) -> Sequence[Cause]:
+    """Return that the container's image had to be pulled again between two positions, and why. A pull that the pull
+    policy demands is none.
+    """
+    definition = life.definition(container)
     pulls = [
         (fact, one)
         for fact, one in life.of(pod.ImageReady)
-        if one.container == restart.before.container and restart.before.started.position < fact.position < started
+        if one.container == container and one.pulled and after < fact.position < before
     ]
-    if not pulls or not pulls[-1][1].pulled:
+    if not pulls or (definition is not None and definition.image_pull_policy == "Always"):
         return ()
     fact, event = pulls[-1]
-    gone = image_gone(history, life, event.container, event.image, fact.position)
-    return (*gone, causes.ImagePulledAgain(image=event.image, **where(fact)))
+    known = any(one.position < fact.position for one, _ in _ready(history, event.image))
+    again = (causes.ImagePulledAgain(image=event.image, **where(fact)),) if known else ()
+    return (*(image_gone(history, event.image, fact.position) if known else ()), *again)

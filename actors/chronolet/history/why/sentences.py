@@ -10,16 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chronolet.history.why import causes
-from chronolet.history.why.causes import KILL, SIGNALS, TERM, Cause
-
-_LONG = 300
-"""Texts of containers and plugins are cut to this length in sentences; the log has them in full."""
-_FILE = "file:"
+from chronolet.history.why.causes import KILL, TERM, Cause
+from chronolet.history.why.wording import FILE, named, probe_result, quoted, requester, seconds, times
 
 
 def clause(cause: Cause) -> str:
-    """Return what happened, in words."""
-    return _CLAUSES[type(cause)](cause)
+    """Return what happened, in words, on one line."""
+    return " ".join(_CLAUSES[type(cause)](cause).split())
 
 
 def settled_by(cause: Cause) -> Sequence[str]:
@@ -28,50 +25,11 @@ def settled_by(cause: Cause) -> Sequence[str]:
     return found(cause) if found else ()
 
 
-def seconds(milliseconds: int) -> str:
-    """Format a duration: `0.353 s`, `12.4 s`, `3 min 5 s`, `2 h 10 min`."""
-    whole = milliseconds // 1000
-    if milliseconds < 10_000:  # noqa: PLR2004 - below 10 s, milliseconds matter
-        return f"{milliseconds / 1000:.3f} s"
-    if whole < 120:  # noqa: PLR2004 - as in kubectl's ages
-        return f"{milliseconds / 1000:.1f} s"
-    minutes, hours = whole // 60, whole // 3600
-    return f"{minutes} min {whole % 60} s" if hours < 1 else f"{hours} h {minutes % 60} min"
-
-
-def named(signal: int) -> str:
-    """Return a signal's name."""
-    return SIGNALS.get(signal, f"signal {signal}")
-
-
-def quoted(text: str) -> str:
-    """Return a text of a program on one line, in quotation marks, cut if it is long."""
-    line = " ".join(text.split())
-    return f'"{line}"' if len(line) <= _LONG else f'"{line[:_LONG]}..."'
-
-
-def requester(source: str) -> str:
-    """Return who requested something, for a source such as `apply` or `file:/etc/pods/web.yaml`."""
-    return f"the manifest file {source.removeprefix(_FILE)}" if source.startswith(_FILE) else f"`chronolet {source}`"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times in a row"
-
-
-def _result(code: int | None, output: str) -> str:
-    """Return what a probe got: its code, if it has one, and its output."""
-    said = quoted(output) if output else ""
-    if code is None:
-        return said or "no answer"
-    return f"code {code}{f', {said}' if said else ''}"
-
-
 def _probe_failed(one: causes.ProbeFailed) -> str:
     held = f"; the stop was held back for {seconds(one.held_milliseconds)}" if one.held_milliseconds else ""
-    result = f"the last result: {_result(one.code, one.output)}"
+    result = f"the last result: {probe_result(one.code, one.output)}"
     return (
-        f"its {one.probe.lower()} probe failed {_times(one.consecutive)} (failureThreshold {one.threshold}; {result}"
+        f"its {one.probe.lower()} probe failed {times(one.consecutive)} (failureThreshold {one.threshold}; {result}"
         f"{held})"
     )
 
@@ -166,8 +124,8 @@ def _noticed_late(one: causes.NoticedLate) -> str:
 
 
 def _withdrawn(one: causes.Withdrawn) -> str:
-    if one.source.startswith(_FILE):
-        return f"its manifest file {one.source.removeprefix(_FILE)} was removed, or no longer defines it"
+    if one.source.startswith(FILE):
+        return f"its manifest file {one.source.removeprefix(FILE)} was removed, or no longer defines it"
     grace = "" if one.grace_period_seconds is None else f" with a grace period of {one.grace_period_seconds} s"
     return f"someone requested it with `chronolet delete`{grace}"
 
@@ -209,8 +167,8 @@ def _not_ready(one: causes.NotReady) -> str:
     if not one.consecutive:
         return f"the {one.probe.lower()} probe of container {one.container} has not succeeded yet"
     return (
-        f"the {one.probe.lower()} probe of container {one.container} failed {_times(one.consecutive)} "
-        f"(failureThreshold {one.threshold}; the last result: {_result(one.code, one.output)})"
+        f"the {one.probe.lower()} probe of container {one.container} failed {times(one.consecutive)} "
+        f"(failureThreshold {one.threshold}; the last result: {probe_result(one.code, one.output)})"
     )
 
 
@@ -271,6 +229,7 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.ImageRemoved: _image_removed,
     causes.ImagePulledAgain: lambda one: f"image {one.image} had to be pulled again",
     causes.SandboxFailed: lambda one: f"its sandbox cannot be started: {one.message}",
+    causes.DiskFull: lambda _: "a disk of the node is full",
     causes.HookRunning: _hook_running,
     causes.InitWaits: lambda one: f"the pod's other containers wait for init container {one.container}",
     causes.NotReady: _not_ready,
@@ -282,7 +241,7 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.Running: lambda one: (
         "it was running when this log began" if one.adopted else "all its containers run as their manifest wants"
     ),
-    causes.LogLost: lambda one: f"Redis lost {one.entries} entries of the log",
+    causes.LogLost: lambda one: f"Redis lost {one.entries} entries of the log, and what they said is not known",
 }
 
 

@@ -12,7 +12,7 @@ import msgspec
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.lives import Exit, Life, Run, definitions
+from chronolet.history.why.records import Exit, Life, Run, definitions
 from chronolet_schemas import manifests, pleg, pod, prober
 from chronolet_schemas.podspec import Pod
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.sentences import named, quoted, requester
+from chronolet.history.why.wording import named, quoted, requester
 from chronolet_schemas import container_gc, devices, image_gc, manifests, pleg, pod, prober
 
 

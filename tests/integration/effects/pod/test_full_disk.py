@@ -1,7 +1,6 @@
 """An engine whose disk is full: starts are refused with its message, and succeed once there is space again."""
 
 from collections.abc import Iterator
-from io import RawIOBase
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from chronolet.pod import signals
 from tests.integration.effects.manifests import app, pod, start_in
 from tests.integration.effects.support import PatientRuntime, World, cleanup, start_sandbox
 from tests.support.docker.engine import private_docker
+from tests.support.machine.full_disk import fill
 
 
 @pytest.fixture
@@ -19,21 +19,6 @@ def small_engine(tmp_path: Path) -> Iterator[tuple[World, Path]]:
         runtime = PatientRuntime(engine.host)
         yield World(runtime, tmp_path), engine.data
         runtime.close()
-
-
-def write_on_and_on(file: RawIOBase, piece: bytes) -> None:
-    while file.write(piece):
-        pass
-
-
-def fill(disk: Path) -> Path:
-    """Fill the disk with a file; return its path."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            with pytest.raises(OSError, match="No space left"):
-                write_on_and_on(file, bytes(size))
-    return filler
 
 
 def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:

@@ -1,0 +1,168 @@
+"""Causes of the end of a run, what chronolet did about it, and what followed. Pure data. Next: `endings` finds them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chronolet.history.why.causes.base import Cause
+from chronolet_schemas.pod import HookName, HookOutcome, StopReason
+from chronolet_schemas.prober import ProbeName
+
+
+# -- what ends a run ---------------------------------------------------------------------------------------------------
+class ProbeFailed(Cause, frozen=True, kw_only=True):
+    """A liveness or startup probe reached its failure threshold. `held_milliseconds`: for how long the kill was held
+    back because the machine was overloaded. `code` is an exit code or an HTTP status; None: there was no answer.
+    """
+
+    probe: ProbeName
+    consecutive: int
+    threshold: int
+    output: str = ""
+    code: int | None = None
+    held_milliseconds: int = 0
+
+
+class HookFailed(Cause, frozen=True, kw_only=True):
+    """A hook failed, or had not ended by its deadline."""
+
+    hook: HookName
+    outcome: HookOutcome
+    message: str = ""
+    milliseconds: int = 0
+
+
+class ManifestChanged(Cause, frozen=True, kw_only=True):
+    """A source changed the container's definition. `fields`: which of its fields, if both definitions are known."""
+
+    source: str
+    fields: tuple[str, ...] = ()
+
+
+class OutOfMemory(Cause, frozen=True, kw_only=True):
+    """The kernel killed a process of the container for lack of memory. `main`: the container's main process, so that
+    the container ended. `limit`: the container's memory limit as in the manifest, empty if it has none.
+    """
+
+    main: bool
+    limit: str = ""
+
+
+class OtherSignal(Cause, frozen=True, kw_only=True):
+    """A client of Docker other than chronolet had it send signals to the container.
+
+    `removed`: the container was removed right after its death. `started_again`: something other than chronolet started
+    the container again.
+    """
+
+    signals: tuple[int, ...]
+    removed: bool = False
+    started_again: bool = False
+
+
+class SandboxDied(Cause, frozen=True, kw_only=True):
+    """The pod's sandbox, the container that holds its network, died; all containers of the pod are replaced with it.
+    `signals`: what clients of Docker had it send to the sandbox; None if that is not known.
+    """
+
+    exit_code: int
+    signals: tuple[int, ...] | None = None
+
+
+class EngineDown(Cause, frozen=True, kw_only=True):
+    """Docker Engine stopped or was killed; the connection to it broke at `at` with this error. `back_at`: when it was
+    reached again, 0 for not yet. `whole_pod`: the pod's sandbox died as well.
+    """
+
+    error: str
+    back_at: int
+    whole_pod: bool
+
+
+class Rebooted(Cause, frozen=True, kw_only=True):
+    """The machine was booted again while the container was running."""
+
+    before: str
+    after: str
+
+
+class Gone(Cause, frozen=True, kw_only=True):
+    """Docker no longer had the container when chronolet looked for it: nothing observed its end."""
+
+
+class StartFailed(Cause, frozen=True, kw_only=True):
+    """Docker could not create or start the container."""
+
+    reason: str
+    message: str
+    failures: int = 0
+
+
+class ExitedByItself(Cause, frozen=True, kw_only=True):
+    """The process ended, and nothing in the log ended it. `last_words`: its termination message. `policy`: the restart
+    policy that applies.
+    """
+
+    exit_code: int
+    policy: str
+    last_words: str = ""
+
+
+class Unexplained(Cause, frozen=True, kw_only=True):
+    """The process ended with an exit code that stands for a signal, and the log does not say who sent the signal.
+
+    `not_docker`: Docker's notices show that none of its clients sent one.
+    """
+
+    exit_code: int
+    signal: int
+    not_docker: bool
+
+
+# -- what chronolet did ------------------------------------------------------------------------------------------------
+class Stopped(Cause, frozen=True, kw_only=True):
+    """Chronolet stopped the container. `signals`: what Docker sent, None if that is not known."""
+
+    reason: StopReason
+    grace_period_seconds: int
+    signals: tuple[int, ...] | None = None
+    killed: bool = False
+    """Whether the container had not ended within its grace period and was killed."""
+
+
+class Exited(Cause, frozen=True, kw_only=True):
+    """The container's run ended. `at` is the runtime's time."""
+
+    container: str
+    exit_code: int
+    milliseconds: int
+    """How long the run took."""
+
+
+class NoticedLate(Cause, frozen=True, kw_only=True):
+    """Chronolet recorded the end only `milliseconds` after it. `reason`: why, if the log shows it."""
+
+    milliseconds: int
+    reason: Literal["agent", "engine", "log", ""]
+
+
+class BackOff(Cause, frozen=True, kw_only=True):
+    """The container waits before it is started again."""
+
+    container: str
+    seconds: int
+    until: int
+
+
+class Restarted(Cause, frozen=True, kw_only=True):
+    """The container was started again, `milliseconds` after its end."""
+
+    container: str
+    attempt: int
+    milliseconds: int
+
+
+class Collected(Cause, frozen=True, kw_only=True):
+    """The dead container was removed, by container collection by this rule, or otherwise if the rule is empty."""
+
+    rule: str

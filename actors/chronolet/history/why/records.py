@@ -1,0 +1,153 @@
+"""What the log has about one pod: its lives, the runs of its containers, what happened to the node. Pure data.
+
+A life is the time of a pod under one uid. A run is one start of one container, identified by the container's id and the
+start time: a container that Docker starts again has two runs with one id. `lives` fills these Structs while it reads;
+afterwards, they no longer change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from chronolet.history.why.facts import E, Fact
+from chronolet_schemas.podspec import Container, Pod
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, and the entry that recorded it. Times are those of the runtime."""
+
+    fact: Fact
+    exit_code: int
+    reason: str
+    started_at: int
+    finished_at: int
+    message: str = ""
+    start_failed: bool = False
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """One run of a container, as far as it is known. `scheduled`: the decision to restart it. `again`: the same
+    container was started again by something other than chronolet.
+    """
+
+    container: str
+    attempt: int
+    id: str
+    started: Fact
+    started_at: int
+    exit: Exit | None = None
+    scheduled: Fact | None = None
+    again: Fact | None = None
+    facts: list[Fact] = msgspec.field(default_factory=list)
+    """All facts about this run, with those about its death and its removal."""
+
+    def of(self, kind: type[E]) -> list[tuple[Fact, E]]:
+        """Return the facts about this run whose event has this class."""
+        return [(one, one.event) for one in self.facts if isinstance(one.event, kind)]
+
+
+class Restart(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a run that was, or will be, followed by another run of the same container. `number` counts the
+    restarts of this container in the pod's life, from 1.
+    """
+
+    number: int
+    before: Run
+    after: Run | None = None
+
+    @property
+    def at(self) -> int:
+        """When the container was started again; while it was not, when its run ended."""
+        return self.after.started.at if self.after else _ended(self.before)
+
+
+class Life(msgspec.Struct, kw_only=True):
+    """A pod under one uid. `facts`: everything about it, in log order.
+
+    `adopted`: the pod is older than the log, or than the part of the log that is available.
+    """
+
+    uid: str
+    manifest: Pod = Pod()
+    adopted: bool = False
+    facts: list[Fact] = msgspec.field(default_factory=list)
+    runs: list[Run] = msgspec.field(default_factory=list)
+
+    def of(self, kind: type[E]) -> list[tuple[Fact, E]]:
+        """Return the facts about this life whose event has this class."""
+        return [(one, one.event) for one in self.facts if isinstance(one.event, kind)]
+
+    def last(self, kind: type[E]) -> tuple[Fact, E] | None:
+        """Return the last fact whose event has this class."""
+        return next(((one, one.event) for one in reversed(self.facts) if isinstance(one.event, kind)), None)
+
+    def names(self) -> list[str]:
+        """Return the names of the pod's containers, in the spec's order."""
+        return list(
+            dict.fromkeys([*(one.name for _, one in definitions(self.manifest)), *(one.container for one in self.runs)])
+        )
+
+    def definition(self, container: str) -> Container | None:
+        """Return the container's definition in the latest spec."""
+        return next((one for _, one in definitions(self.manifest) if one.name == container), None)
+
+    def is_init(self, container: str) -> bool:
+        """Whether the container is an init container that is expected to end."""
+        inits = self.manifest.spec.init_containers
+        return any(one.name == container and one.restart_policy != "Always" for one in inits)
+
+    def runs_of(self, container: str) -> list[Run]:
+        return [one for one in self.runs if one.container == container]
+
+    def restarts(self, container: str = "") -> list[Restart]:
+        """Return the restarts of one container, or of all, oldest first.
+
+        An init container that has succeeded and runs again in a new sandbox has not restarted.
+        """
+        names = [container] if container else self.names()
+        found = [restart for name in names for restart in self._restarts_of(name)]
+        return sorted(found, key=lambda one: one.at)
+
+    def _restarts_of(self, container: str) -> Iterator[Restart]:
+        runs, number = self.runs_of(container), 0
+        for index, run in enumerate(runs):
+            after = runs[index + 1] if index + 1 < len(runs) else None
+            if run.exit is None and after is None:
+                continue
+            if self.is_init(container) and run.exit is not None and run.exit.exit_code == 0:
+                continue
+            if after is not None or run.scheduled is not None:
+                number += 1
+                yield Restart(number=number, before=run, after=after)
+
+
+class PodHistory(msgspec.Struct, kw_only=True):
+    """What the log has about one pod. `lives`, oldest first; `node`: events about the whole node, in log order;
+    `requests`: what the sources requested for the pod's name.
+    """
+
+    name: str
+    lives: list[Life] = msgspec.field(default_factory=list)
+    node: list[Fact] = msgspec.field(default_factory=list)
+    requests: list[Fact] = msgspec.field(default_factory=list)
+
+    def node_events(self, kind: type[E]) -> list[tuple[Fact, E]]:
+        """Return the facts about the node whose event has this class."""
+        return [(one, one.event) for one in self.node if isinstance(one.event, kind)]
+
+
+def definitions(manifest: Pod) -> Iterator[tuple[str, Container]]:
+    """Yield all containers of a spec, each with the name of its list."""
+    spec = manifest.spec
+    for name, some in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    ):
+        yield from ((name, one) for one in some)
+
+
+def _ended(run: Run) -> int:
+    return run.exit.fact.at if run.exit else run.started.at

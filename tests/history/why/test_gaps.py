@@ -1,0 +1,91 @@
+"""Histories with missing entries: an answer may know less, but it is one sentence, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from chronolet.history.why import causes
+from chronolet.history.why.answer import Question, WhyError, answer
+from chronolet.history.why.causes import Cause
+from chronolet.history.why.facts import Fact
+from chronolet.history.why.lives import pod_history
+from chronolet.history.why.sentences import clause
+from chronolet.history.why.wording import named, quoted, seconds
+from tests.history.why.states import STATES
+from tests.history.why.stories import NAME, Story
+from tests.history.why.test_endings import ROOTS
+
+STORIES: list[tuple[str, Callable[[], Story]]] = [
+    *((f"state: {what}", story) for what, story, *_ in STATES),
+    *((f"end: {what}", lambda story=story: story().restarts(1)) for what, story, _ in ROOTS),  # type: ignore[misc]
+]
+
+
+def parts(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:
+    """Yield the beginnings and ends of a history, and the history without each of its entries."""
+    for at in range(len(facts)):
+        yield facts[:at]
+        yield facts[at:]
+        yield [*facts[:at], *facts[at + 1 :]]
+    yield facts[::-1]
+
+
+@pytest.mark.parametrize(("what", "story"), STORIES, ids=[what for what, _ in STORIES])
+def test_an_incomplete_history_has_an_answer_or_a_clear_error(what: str, story: Callable[[], Story]) -> None:
+    answers = 0
+    for facts in parts(story().facts):
+        for question in (Question(), Question(nth=1), Question("app"), Question(restart=True)):
+            try:
+                found = answer(pod_history(NAME, facts), question)
+            except WhyError:
+                continue
+            answers += 1
+            assert found.chain, what
+            assert found.sentence.endswith(".")
+            assert "\n" not in found.sentence
+            assert [one.at for one in found.timeline] == sorted(one.at for one in found.timeline)
+    assert answers > 0
+
+
+def all_causes(base: type[Cause] = Cause) -> Iterator[type[Cause]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from all_causes(one)
+
+
+def test_every_cause_occurs_in_a_story_or_has_its_own_test() -> None:
+    """Every cause must be worded: `clause` raises for one that is not in its table."""
+    found = {type(one) for _, story in STORIES for one in story().answer().chain}
+    own = {
+        causes.BackOff,
+        causes.DiskFull,
+        causes.ImagePulledAgain,
+        causes.LogLost,
+        causes.NoticedLate,
+        causes.StartFailed,
+    }
+    assert set(all_causes()) - found - own == set()
+
+
+def test_a_history_of_another_pod_with_a_similar_name_is_not_mixed_in() -> None:
+    story = Story().runs().dies(1)
+    with pytest.raises(WhyError, match="the log has no entries about default/we"):
+        answer(pod_history("default/we", story.facts), Question())
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0.000 s"), (353, "0.353 s"), (12_400, "12.4 s"), (185_000, "3 min 5 s"), (7_800_000, "2 h 10 min")],
+)
+def test_durations_are_worded(milliseconds: int, text: str) -> None:
+    assert seconds(milliseconds) == text
+
+
+def test_long_texts_and_unknown_signals_are_worded() -> None:
+    assert quoted("a\n b\t c") == '"a b c"'
+    assert len(quoted("x" * 1000)) == 305
+    assert (named(9), named(64)) == ("SIGKILL", "signal 64")
+    stopped = causes.Stopped(at=1, position="1-1", reason="LivenessFailed", grace_period_seconds=3)
+    assert clause(stopped) == "chronolet stopped it with a grace period of 3 s"
