@@ -67,7 +67,7 @@ def test_the_agent_or_redis_was_down_when_a_container_died(own_node: Node, redis
     assert wrong(unwritten, lost) == [], unwritten
 
 
-def test_docker_was_killed_and_took_the_pod_with_it(redis_server: PrivateRedis, tmp_path: Path) -> None:
+def test_docker_was_killed_or_stopped_and_took_the_pod_with_it(redis_server: PrivateRedis, tmp_path: Path) -> None:
     with private_docker(live_restore=False) as engine:
         node = Node(engine, redis_server.url, "dockerless", tmp_path / "agent")
         try:
@@ -78,10 +78,16 @@ def test_docker_was_killed_and_took_the_pod_with_it(redis_server: PrivateRedis, 
             node.journal.wait_for_event(pleg.StreamLost)
             engine.start()
             wait_for_restart(node, "web")
+            lost = len(node.journal.events(pleg.StreamLost))
+            engine.stop()
+            node.journal.wait_for("the end of Docker", lambda: len(node.journal.events(pleg.StreamLost)) > lost)
+            engine.start()
+            wait_for_restart(node, "web", attempt=2)
             forget(node)
-            sentence = first_sentence(node, "web")
             expected = ("Docker Engine stopped or was killed", "was back after", "containers ended with it")
-            assert wrong(sentence, expected) == [], sentence
+            for number in ("1", "2"):
+                sentence = first_sentence(node, "web", "--nth", number)
+                assert wrong(sentence, expected) == [], sentence
         finally:
             node.close(remove=False)
 

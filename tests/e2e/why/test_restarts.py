@@ -80,6 +80,7 @@ def restarted(node: Node) -> Node:
     apply(node, PODS["changed"] | {"image": "busybox:again"})
     for name in PODS:
         node.journal.wait_for_event(pods.ContainerStarted, 60, pod=f"default/{name}", container="app", attempt=1)
+    node.journal.wait_for_event(pods.ExitRead, pod="default/exit1", attempt=0)
     forget(node)
     return node
 

@@ -288,6 +288,18 @@ STATES: list[tuple[str, Callable[[], Story], list[type[Cause]], tuple[str, ...]]
         ("container collection removed its dead container (rule terminated pod)",),
     ),
     (
+        "being stopped",
+        lambda: Story().runs().probe_fails("Liveness", 3).stop("LivenessFailed"),
+        [causes.ProbeFailed, causes.Stopped],
+        ("container app of default/web is being stopped because its liveness probe failed 3 times",),
+    ),
+    (
+        "just ended",
+        lambda: Story().runs().dies(3),
+        [causes.ExitedByItself, causes.Exited],
+        ("container app of default/web waits for its restart because its process exited by itself with code 3",),
+    ),
+    (
         "being started",
         lambda: Story().has(pod.SandboxStartRequested(**POD, attempt=0, spec_hash="s", requested_at=NOON)),
         [causes.Starting],

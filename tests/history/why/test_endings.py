@@ -143,6 +143,52 @@ def test_a_kill_for_lack_of_memory_in_another_container_explains_nothing() -> No
     assert story.restarts(1).causes()[0] is causes.Unexplained
 
 
+def test_an_oom_kill_long_before_a_sigkill_does_not_explain_it_but_is_named() -> None:
+    story = Story().runs().oom()
+    story.now += 60_000
+    story.dies(137, reason="OOMKilled").restarts(1)
+    assert story.causes()[0] is causes.Unexplained
+    assert "the log has no other cause (the last OOM kill in it was 62.0 s before)" in story.sentence()
+
+
+@pytest.mark.parametrize("signal", [1, 10, 12])
+def test_a_reload_through_docker_does_not_explain_a_later_exit(signal: int) -> None:
+    story = Story().runs().dies(1, sent=(signal,)).restarts(1)
+    assert story.causes()[0] is causes.ExitedByItself
+    assert Story().runs().dies(128 + signal, sent=(signal,)).restarts(1).causes()[0] is causes.OtherSignal
+
+
+def test_a_container_that_ended_alone_while_docker_was_down_has_several_explanations() -> None:
+    story = Story().runs().engine_lost().engine_back().dies(137, sent=None).restarts(1)
+    assert story.causes()[0] is causes.EngineDown
+    assert (
+        "either a process of the host killed it, or it exited by itself, or the engine's end did it" in story.sentence()
+    )
+    observed = Story().runs().engine_lost().engine_back().dies(137, sent=()).restarts(1)
+    assert observed.causes()[0] is causes.Unexplained
+
+
+def test_an_engine_that_stops_its_containers_is_not_taken_for_docker_stop() -> None:
+    died, exited = sandbox((15,))
+    story = Story().runs().pleg(died).has(exited).dies(0, sent=(15,)).engine_lost().engine_back().restarts(1)
+    assert story.causes()[0] is causes.EngineDown
+    assert "Docker Engine stopped or was killed" in story.sentence()
+
+
+def test_a_sandbox_that_an_ending_engine_stopped_first_did_not_die_by_itself() -> None:
+    died, exited = sandbox((15,))
+    story = Story().runs().pleg(died).has(exited).stop("SandboxGone").engine_lost().dies(137, sent=(15, 9))
+    found = story.engine_back().restarts(1)
+    assert found.causes()[:2] == [causes.EngineDown, causes.Stopped]
+
+
+def test_the_death_of_an_earlier_sandbox_explains_nothing() -> None:
+    died, exited = sandbox()
+    story = Story().runs().pleg(died).has(exited).stop("SandboxGone").dies(0, sent=(15,)).restarts(1)
+    story.now += 60_000
+    assert story.dies(1, attempt=1).restarts(2).causes()[0] is causes.ExitedByItself
+
+
 def test_an_earlier_outage_of_docker_explains_nothing() -> None:
     story = Story().runs().engine_lost().engine_back().runs(0, "side")
     story.now += 60_000
@@ -196,7 +242,7 @@ def test_a_changed_manifest_is_named_with_its_fields() -> None:
         ((15,), False, False, "SIGTERM through Docker, as `docker stop` does"),
         ((15, 9), False, False, "SIGTERM and then SIGKILL through Docker, as `docker stop` does"),
         ((15,), False, True, "SIGTERM through Docker and started it again, as `docker restart` does"),
-        ((1,), False, False, "SIGHUP through Docker, as `docker kill --signal` does"),
+        ((2,), False, False, "SIGINT through Docker, as `docker kill --signal` does"),
         ((34,), False, False, "signal 34 through Docker"),
     ],
 )
@@ -216,6 +262,12 @@ def test_the_second_death_of_a_container_that_docker_started_again_does_not_coun
     named: dict[str, Any] = {**APP, "attempt": 0, "id": "app0"}
     story.pleg(pleg.ContainerStarted(started_at=story.now, **named)).has(pod.StrayFound(**named)).dies(137, sent=(9,))
     assert "SIGTERM through Docker and started it again" in story.runs(1).sentence()
+
+
+def test_a_container_that_docker_starts_again_at_once_was_restarted_by_it() -> None:
+    story = Story().runs().dies(0, sent=(15,))
+    started = pleg.ContainerStarted(**APP, attempt=0, id="app0", started_at=NOON + SECOND)
+    assert "started it again, as `docker restart` does" in story.pleg(started).restarts(1).sentence()
 
 
 def test_a_container_that_container_collection_removes_was_not_removed_by_someone() -> None:

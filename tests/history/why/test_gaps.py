@@ -87,5 +87,5 @@ def test_long_texts_and_unknown_signals_are_worded() -> None:
     assert quoted("a\n b\t c") == '"a b c"'
     assert len(quoted("x" * 1000)) == 305
     assert (named(9), named(64)) == ("SIGKILL", "signal 64")
-    stopped = causes.Stopped(at=1, position="1-1", reason="LivenessFailed", grace_period_seconds=3)
+    stopped = causes.Stopped(at=1, position="1-1", container="app", reason="LivenessFailed", grace_period_seconds=3)
     assert clause(stopped) == "chronolet stopped it with a grace period of 3 s"

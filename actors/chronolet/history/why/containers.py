@@ -14,6 +14,7 @@ from chronolet.history.why.endings import ending
 from chronolet.history.why.facts import Fact
 from chronolet.history.why.records import Life, PodHistory, Run
 from chronolet.history.why.resources import image_gone, lost_devices, missing_devices
+from chronolet.history.why.stops import stopped
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Position
 
@@ -80,8 +81,30 @@ def _init(history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
     return (*ending(history, life, run), causes.InitWaits(container=name, **where(run.exit.fact)))
 
 
+def _stopping(history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
+    """A container that chronolet is stopping."""
+    run = living(life, name)
+    requested = run.of(pod.ContainerStopRequested) if run is not None else []
+    return stopped(history, life, run, requested[0], None) if run is not None and requested else ()
+
+
+def _ended(history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
+    """A container that has ended, and whose restart is not decided yet."""
+    run = next(reversed(life.runs_of(name)), None)
+    if run is None or run.exit is None or run.scheduled is not None or not _restarts(life, name, run.exit.exit_code):
+        return ()
+    return ending(history, life, run)
+
+
+def _restarts(life: Life, name: str, exit_code: int) -> bool:
+    """Whether the restart policy restarts an app container after this exit code."""
+    own = next((one for one in life.manifest.spec.containers if one.name == name), None)
+    policy = (own.restart_policy if own else None) or life.manifest.spec.restart_policy
+    return own is not None and (policy == "Always" or (policy == "OnFailure" and exit_code != 0))
+
+
 def _hook(_history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
-    run = _living(life, name)
+    run = living(life, name)
     return hook_running(run) if run is not None and runs_hook(run) else ()
 
 
@@ -104,7 +127,7 @@ def hook_running(run: Run) -> Sequence[Cause]:
 
 
 def _readiness(_history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
-    run = _living(life, name)
+    run = living(life, name)
     definition = life.definition(name)
     if run is None or definition is None:
         return ()
@@ -135,7 +158,7 @@ def _not_ready(life: Life, run: Run, probe: prober.ProbeName) -> Cause:
 
 
 def _lost(history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
-    return lost_devices(history, life, name) if _living(life, name) is not None else ()
+    return lost_devices(history, life, name) if living(life, name) is not None else ()
 
 
 def _not_started(_history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
@@ -163,6 +186,8 @@ OF_A_CONTAINER: Sequence[Callable[[PodHistory, Life, str], Sequence[Cause]]] = (
     _start,
     _back_off,
     _init,
+    _ended,
+    _stopping,
     _hook,
     _not_started,
     _readiness,
@@ -170,7 +195,7 @@ OF_A_CONTAINER: Sequence[Callable[[PodHistory, Life, str], Sequence[Cause]]] = (
 )
 
 
-def _living(life: Life, name: str) -> Run | None:
+def living(life: Life, name: str) -> Run | None:
     runs = life.runs_of(name)
     return runs[-1] if runs and runs[-1].exit is None else None
 

@@ -8,10 +8,11 @@ The evidence counts in this order:
     the start failed                               StartFailed
     the machine was booted again                   Rebooted
     chronolet stopped the container                the reason of the stop, Stopped
+    Docker ended, and the whole pod with it        EngineDown
     a Docker client had Docker send a signal       OtherSignal
     the kernel killed the main process             OutOfMemory
     the runtime no longer has the container        Gone
-    Docker was down when the run ended             EngineDown
+    Docker was down when the run ended             EngineDown (or something else, which nothing observed)
     the sandbox died first                         SandboxDied
     an exit code of 128 or more                    Unexplained, or ExitedByItself for the signals of a crash
     anything else                                  ExitedByItself, after an OutOfMemory of another process
@@ -25,13 +26,14 @@ from typing import Any
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
+from chronolet.history.why.outages import NEAR_MILLISECONDS, engine_ended, outage_at, outages, sandbox_deaths, sent_to
 from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet.history.why.stops import stop_of, stopped
 from chronolet_schemas import container_gc, pleg, pod
 
 _STATUS_UNKNOWN = "ContainerStatusUnknown"
-_NEAR_MILLISECONDS = 10_000
-"""Containers may end this long before the loss of the connection to a stopping engine, or after it is back."""
+_HARMLESS = frozenset((1, causes.KILL, 10, 12, 18, 23, 28))
+"""Signals that programs handle without exiting, such as SIGHUP, and SIGKILL, whose exit code is always the same."""
 _LATE_MILLISECONDS = 1_000
 """The shortest delay between an end and its record that is reported."""
 _REMOVED_MILLISECONDS = 5_000
@@ -75,17 +77,17 @@ def _rebooted(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequen
     known = ""
     for fact, event in history.node_events(pleg.StreamFollowed):
         rebooted = known and event.boot_id and event.boot_id != known
-        if rebooted and run.started_at < fact.at and exit_.fact.at >= fact.at - _NEAR_MILLISECONDS:
+        if rebooted and run.started_at < fact.at and exit_.fact.at >= fact.at - NEAR_MILLISECONDS:
             return (causes.Rebooted(before=known, after=event.boot_id, **where(fact)),)
-        if fact.at > exit_.fact.at + _NEAR_MILLISECONDS:
+        if fact.at > exit_.fact.at + NEAR_MILLISECONDS:
             return ()
         known = event.boot_id or known
     return ()
 
 
-def _stopped(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+def _stopped(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     found = stop_of(run, exit_, death_of(run))
-    return stopped(life, run, found, death_of(run)) if found else ()
+    return stopped(history, life, run, found, death_of(run)) if found else ()
 
 
 def _signal(_history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
@@ -108,21 +110,31 @@ def _may_end(signal: int, exit_code: int) -> bool:
     """
     if exit_code == causes.EXIT_BY_SIGNAL + signal:
         return True
-    return signal not in (causes.KILL, 10, 12) and exit_code != causes.EXIT_BY_SIGNAL + causes.KILL
+    return signal not in _HARMLESS and exit_code != causes.EXIT_BY_SIGNAL + causes.KILL
 
 
 def _out_of_memory(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     killed = exit_.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL
     found = _oom_fact(run)
-    return (_oom(life, run, found, main=True),) if killed and found is not None else ()
+    if not killed or found is None or _is_earlier(found, exit_):
+        return ()
+    return (_oom(life, run, found, main=True),)
 
 
 def _oom_fact(run: Run) -> Fact | None:
-    """Return the first record of an OOM kill in this run; None if there is none."""
+    """Return the last record of an OOM kill in this run; None if there is none.
+
+    Docker reports a kill in the whole pod's cgroup for each of its containers, so it need not be a process of this one.
+    """
     noticed = [fact for fact, _ in run.of(pleg.OutOfMemory)]
     read = [fact for fact, event in run.of(pod.ExitRead) if event.oom_killed]
     inspected = [run.exit.fact] if run.exit and run.exit.reason == "OOMKilled" else []
-    return next(iter((*noticed, *inspected, *read)), None)
+    return next(iter((*noticed[-1:], *inspected, *read)), None)
+
+
+def _is_earlier(oom: Fact, exit_: Exit) -> bool:
+    """Whether an OOM kill was too long before the end of the run to have caused it."""
+    return oom.at < exit_.finished_at - NEAR_MILLISECONDS
 
 
 def _oom(life: Life, run: Run, fact: Fact, *, main: bool) -> Cause:
@@ -135,33 +147,22 @@ def _gone(_history: PodHistory, _life: Life, _run: Run, exit_: Exit) -> Sequence
     return (causes.Gone(**where(exit_.fact)),) if exit_.reason == _STATUS_UNKNOWN else ()
 
 
-def _engine_down(history: PodHistory, life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
-    for lost, event, back in _outages(history):
-        until = (back.at if back else exit_.fact.at) + _NEAR_MILLISECONDS
-        if lost.at - _NEAR_MILLISECONDS <= exit_.finished_at <= until and exit_.fact.at >= lost.at:
-            boxes = [fact for fact, _ in life.of(pod.SandboxExited) if lost.at - _NEAR_MILLISECONDS <= fact.at <= until]
-            back_at = back.at if back else 0
-            return (causes.EngineDown(error=event.error, back_at=back_at, whole_pod=bool(boxes), **where(lost)),)
-    return ()
+def _engine_stopped(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    death = death_of(run)
+    return engine_ended(history, life, exit_.finished_at, death.sent if death else None)
 
 
-def _outages(history: PodHistory) -> Sequence[tuple[Fact, pleg.StreamLost, Fact | None]]:
-    """Return each loss of the connection to Docker, and when it was followed again."""
-    followed = [fact for fact, _ in history.node_events(pleg.StreamFollowed)]
-    return [
-        (lost, event, next((fact for fact in followed if fact.position > lost.position), None))
-        for lost, event in history.node_events(pleg.StreamLost)
-    ]
+def _engine_down(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    """Docker Engine was down when this container alone ended: nothing observed by what."""
+    death = death_of(run)
+    observed = death is not None and death.sent is not None
+    return () if observed else outage_at(history, exit_.finished_at, whole_pod=False)
 
 
-def _sandbox(_history: PodHistory, life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
-    requested = [fact.position for fact, _ in life.of(pod.SandboxStopRequested)]
-    for fact, event in life.of(pod.SandboxExited):
-        by_chronolet = any(one < fact.position for one in requested)
-        if not by_chronolet and event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
-            deaths = [one for _, one in life.of(pleg.ContainerDied) if one.id == event.id]
-            sent = deaths[-1].sent if deaths else None
-            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, **where(fact)),)
+def _sandbox(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+    for fact, event in sandbox_deaths(life):
+        if run.started_at <= event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
+            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent_to(life, event.id), **where(fact)),)
     return ()
 
 
@@ -171,7 +172,16 @@ def _code(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[C
         return _by_itself(life, run, exit_)
     death = death_of(run)
     known = death is not None and death.sent is not None
-    return (causes.Unexplained(exit_code=exit_.exit_code, signal=signal, not_docker=known, **where(exit_.fact)),)
+    oom = _oom_fact(run)
+    return (
+        causes.Unexplained(
+            exit_code=exit_.exit_code,
+            signal=signal,
+            not_docker=known,
+            oom_at=oom.at if oom else 0,
+            **where(exit_.fact),
+        ),
+    )
 
 
 def _by_itself(life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
@@ -189,6 +199,7 @@ _EXPLANATIONS: Sequence[Callable[[PodHistory, Life, Run, Exit], Sequence[Cause]]
     _start_failed,
     _rebooted,
     _stopped,
+    _engine_stopped,
     _signal,
     _out_of_memory,
     _gone,
@@ -210,7 +221,7 @@ def _noticed_late(history: PodHistory, run: Run, exit_: Exit) -> Sequence[Cause]
         for fact, event in history.node_events(pleg.StreamFollowed)
         if event.first and fact.actor == noticed.actor
     ]
-    down = [fact.at for fact, _, back in _outages(history) if back is None or back.at >= exit_.finished_at]
+    down = [fact.at for fact, _, back in outages(history) if back is None or back.at >= exit_.finished_at]
     reason: Any = ""
     if any(exit_.finished_at <= at for at in began):
         reason = "agent"

@@ -28,7 +28,10 @@ def of_restart(name: str, restart: Restart, chain: Sequence[Cause]) -> str:
 
 def of_state(name: str, chain: Sequence[Cause]) -> str:
     """Return why the pod is in its state."""
-    found = _STATES.get(type(chain[0]))
+    stopped, exited = _first(chain, causes.Stopped), _first(chain, causes.Exited)
+    if stopped is not None and exited is None:
+        return f"container {stopped.container} of {name} is being stopped because {reason(chain)}."
+    found = _STATES.get(type(chain[0])) if exited is None else None
     if found is not None:
         return f"{found(name, chain)}."
     waiting = _first(chain, causes.BackOff)
@@ -39,6 +42,8 @@ def of_state(name: str, chain: Sequence[Cause]) -> str:
         return f"{what} waits {_back_off(chain)}because {reason(chain)}{held_up}."
     if init is not None:
         return f"pod {name} does not start because init container {init.container} failed: {reason(chain)}."
+    if exited is not None:
+        return f"container {exited.container} of {name} waits for its restart because {reason(chain)}."
     return f"pod {name}: {clause(chain[0])}."
 
 

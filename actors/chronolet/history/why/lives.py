@@ -141,12 +141,12 @@ class _Reading:
             self._deaths.setdefault(about, []).append(fact)
 
     def _run_of(self, life: Life, fact: Fact, about: str) -> Run | None:
-        runs = [one for one in life.runs if one.id == about]
-        if isinstance(fact.event, pleg.ContainerStarted) and runs:
-            # Its own start, recorded twice, or a start by something else, which the pod records, too.
-            known = abs(runs[-1].started_at - fact.event.started_at) <= _SAME_START_MILLISECONDS
-            return runs[-1] if known else None
-        return runs[-1] if runs else None
+        """Return the last run of a container; None if there is none, or if the fact is about its next run."""
+        run = next((one for one in reversed(life.runs) if one.id == about), None)
+        if run is not None and isinstance(fact.event, pleg.ContainerStarted) and run.of(pleg.ContainerDied):
+            run.again = run.again or fact
+            return None
+        return run
 
 
 def _scheduled(life: Life, fact: Fact, event: pod.RestartScheduled | pod.StrayFound) -> None:

@@ -99,10 +99,12 @@ def _unexplained(one: causes.Unexplained) -> str:
     name = named(one.signal)
     docker = "" if one.not_docker else f", someone sent {name} through Docker (`docker kill`)"
     inside = "" if one.signal == KILL else " or of the container"
+    no_other = "sign of an OOM kill" if one.signal == KILL and not one.oom_at else "other cause"
+    earlier = f" (the last OOM kill in it was {seconds(one.at - one.oom_at)} before)" if one.oom_at else ""
     return (
         f"its process ended with exit code {one.exit_code}: either a process of the host{inside} sent it {name} "
         f"(`kill -{one.signal}`){docker}, or it exited with this code by itself; chronolet did not stop it, and the "
-        f"log has no {'sign of an OOM kill' if one.signal == KILL else 'other cause'}"
+        f"log has no {no_other}{earlier}"
     )
 
 

@@ -12,7 +12,8 @@ import msgspec
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.records import Exit, Life, Run, definitions
+from chronolet.history.why.outages import engine_ended, sandbox_deaths, sent_to
+from chronolet.history.why.records import Exit, Life, PodHistory, Run, definitions
 from chronolet_schemas import manifests, pleg, pod, prober
 from chronolet_schemas.podspec import Pod
 
@@ -35,15 +36,16 @@ def _hook_ended_it(run: Run) -> bool:
     return any(event.hook == "PreStop" for _, event in run.of(pod.HookRequested))
 
 
-def stopped(life: Life, run: Run, stop: Stop, death: pleg.ContainerDied | None) -> Sequence[Cause]:
+def stopped(history: PodHistory, life: Life, run: Run, stop: Stop, death: pleg.ContainerDied | None) -> Sequence[Cause]:
     """Return the causes of a stop."""
     fact, event = stop
     sent = death.sent if death else None
     code = run.exit.exit_code if run.exit else 0
     killed = code == causes.EXIT_BY_SIGNAL + causes.KILL and (sent is None or causes.KILL in sent)
     return (
-        *_reason(life, run, event),
+        *_reason(history, life, run, event),
         causes.Stopped(
+            container=run.container,
             reason=event.reason,
             grace_period_seconds=event.grace_period_seconds,
             signals=sent,
@@ -54,7 +56,7 @@ def stopped(life: Life, run: Run, stop: Stop, death: pleg.ContainerDied | None) 
     )
 
 
-def _reason(life: Life, run: Run, event: pod.ContainerStopRequested) -> Sequence[Cause]:
+def _reason(history: PodHistory, life: Life, run: Run, event: pod.ContainerStopRequested) -> Sequence[Cause]:
     probe = _PROBES.get(event.reason)
     if probe is not None:
         return _probe(life, run, probe)
@@ -64,7 +66,7 @@ def _reason(life: Life, run: Run, event: pod.ContainerStopRequested) -> Sequence
         case "SpecChanged":
             return _changed(life, run)
         case "SandboxGone":
-            return _sandbox(life, run) or _changed(life, run)
+            return _sandbox(history, life, run) or _changed(life, run)
         case "PodFailed":
             return [
                 causes.Failed(reason=one.reason, message=one.message, **where(fact))
@@ -148,16 +150,15 @@ def _change(name: str, before: object, after: object) -> str:
     return name
 
 
-def _sandbox(life: Life, run: Run) -> Sequence[Cause]:
+def _sandbox(history: PodHistory, life: Life, run: Run) -> Sequence[Cause]:
     """Return the death of the run's sandbox; nothing if chronolet stopped it, to replace it."""
-    died = life.last(pod.SandboxExited)
-    if died is None or died[0].position < run.started.position:
+    died = [one for one in sandbox_deaths(life) if one[0].position > run.started.position]
+    if not died:
         return ()
-    fact, event = died
-    if any(run.started.position < one.position < fact.position for one, _ in life.of(pod.SandboxStopRequested)):
-        return ()
-    sent = next((one.sent for _, one in reversed(life.of(pleg.ContainerDied)) if one.id == event.id), None)
-    return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, **where(fact)),)
+    fact, event = died[0]
+    sent = sent_to(life, event.id)
+    died_with_it = engine_ended(history, life, event.finished_at, sent)
+    return died_with_it or (causes.SandboxDied(exit_code=event.exit_code, signals=sent, **where(fact)),)
 
 
 def withdrawn(requests: Sequence[Fact], uid: str) -> Sequence[Cause]:

@@ -111,18 +111,21 @@ class ExitedByItself(Cause, frozen=True, kw_only=True):
 class Unexplained(Cause, frozen=True, kw_only=True):
     """The process ended with an exit code that stands for a signal, and the log does not say who sent the signal.
 
-    `not_docker`: Docker's notices show that none of its clients sent one.
+    `not_docker`: Docker's notices show that none of its clients sent one. `oom_at`: when the kernel had killed a
+    process of the container for lack of memory, too long before to explain this; 0 for never.
     """
 
     exit_code: int
     signal: int
     not_docker: bool
+    oom_at: int = 0
 
 
 # -- what chronolet did ------------------------------------------------------------------------------------------------
 class Stopped(Cause, frozen=True, kw_only=True):
     """Chronolet stopped the container. `signals`: what Docker sent, None if that is not known."""
 
+    container: str
     reason: StopReason
     grace_period_seconds: int
     signals: tuple[int, ...] | None = None
