@@ -1,93 +1,35 @@
 """Pods in each state that `why` explains, each with the causes in the answer and words of the first sentence.
 
-Input: none. Output: `STATES` and what they are built from. Next: `test_present`.
+Input: `happenings`. Output: `STATES`. Next: `test_present`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import msgspec
 
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause
-from chronolet_schemas import devices, image_gc, manifests, pod
-from chronolet_schemas.envelope import Event
-from tests.history.why.stories import APP, FILE, NAME, NOON, UID, Story
-
-POD: dict[str, Any] = {"pod": NAME, "uid": UID}
-FIRST: dict[str, Any] = {**APP, "attempt": 0}
-PROBED = [{"name": "app", "image": "busybox:1", "readinessProbe": {"tcpSocket": {"port": 80}}}]
-INIT = [{"name": "init", "image": "busybox:1"}]
-GPU = "example.com/gpu"
-
-
-def ends(reason: pod.EndReason = "Deleted", grace: int = 30) -> pod.TerminationRequested:
-    return pod.TerminationRequested(**POD, reason=reason, grace_period_seconds=grace, deadline=NOON)
-
-
-def withdrawn(source: str, grace: int | None = None) -> manifests.PodWithdrawn:
-    return manifests.PodWithdrawn(**POD, source=source, grace_period_seconds=grace)
-
-
-def deleted(source: str = FILE, grace: int | None = None) -> Story:
-    return (
-        Story().runs().add("manifests/node", withdrawn(source, grace)).has(ends(grace=30 if grace is None else grace))
-    )
-
-
-def hook(name: pod.HookName) -> pod.HookRequested:
-    handler = {"exec": {"command": ("sleep", "100")}}
-    plain = {**FIRST, "id": "app0", "hook": name, "handler": handler, "requested_at": NOON}
-    return msgspec.convert(plain, pod.HookRequested)
-
-
-def hook_ended(name: pod.HookName, outcome: pod.HookOutcome) -> pod.HookEnded:
-    return pod.HookEnded(**FIRST, id="app0", hook=name, outcome=outcome)
-
-
-def image_failed(reason: str = "ErrImagePull") -> pod.ImageFailed:
-    return pod.ImageFailed(
-        **FIRST, image="busybox:1", reason=reason, message="no such host", failures=3, waits_from=NOON, retry_at=NOON
-    )
-
-
-def image_ready(*, pulled: bool) -> pod.ImageReady:
-    return pod.ImageReady(**FIRST, image="busybox:1", image_id="sha256:1", pulled=pulled)
-
-
-def listed(*some: tuple[str, str], gone: tuple[str, ...] = ()) -> devices.DevicesListed:
-    found = tuple(devices.DeviceInfo(id=name, health=health) for name, health in some)
-    return devices.DevicesListed(resource=GPU, generation=1, devices=found, gone=gone, count=len(found))
-
-
-def awaited() -> list[Event]:
-    return [pod.DevicesAwaited(**APP, reason="unregistered_resource", message="waiting for a plugin", said_at=NOON)]
-
-
-def with_gpu() -> Story:
-    registered = devices.PluginRegistered(resource=GPU, generation=1, socket="/s", registered_at=NOON)
-    story = Story().add("devices/node", registered, listed(("gpu-0", "Healthy"), ("gpu-1", "Healthy")))
-    return story.has(pod.DevicesGranted(**APP, devices={GPU: ("gpu-0",)})).runs()
-
-
-def rejected(reason: str, message: str) -> Story:
-    return Story().has(pod.PodFailed(**POD, reason=reason, message=f"Pod was rejected: {message}"))
-
-
-def waits_for_port() -> Story:
-    return Story().has(pod.HostPortsAwaited(**POD, holder="default/first", message="host port 80 is held"))
-
-
-def image_removed(event: Event) -> Story:
-    story = Story().has(image_ready(pulled=True)).runs().dies(1)
-    return story.add("image_gc/node", event).waits(0).has(image_failed("ErrImageNeverPull"))
-
-
-def collected_image(reason: image_gc.Reason) -> image_gc.ImageRemoved:
-    return image_gc.ImageRemoved(run=1, id="sha256:1", name="busybox:1", size_bytes=1, reason=reason)
-
+from chronolet_schemas import devices, image_gc, pod
+from tests.history.why.happenings import (
+    FIRST,
+    GPU,
+    INIT,
+    POD,
+    PROBED,
+    awaited,
+    collected_image,
+    deleted,
+    ends,
+    hook,
+    hook_ended,
+    image_failed,
+    image_removed,
+    listed,
+    rejected,
+    waits_for_port,
+    with_gpu,
+)
+from tests.history.why.stories import NOON, Story
 
 STATES: list[tuple[str, Callable[[], Story], list[type[Cause]], tuple[str, ...]]] = [
     ("healthy", lambda: Story().runs(), [causes.Running], ("all its containers run as their manifest wants",)),
@@ -298,6 +240,15 @@ STATES: list[tuple[str, Callable[[], Story], list[type[Cause]], tuple[str, ...]]
         lambda: Story().runs().dies(3),
         [causes.ExitedByItself, causes.Exited],
         ("container app of default/web waits for its restart because its process exited by itself with code 3",),
+    ),
+    (
+        "failed for good",
+        lambda: Story(restartPolicy="Never").runs().oom().dies(137),
+        [causes.OutOfMemory, causes.Exited, causes.Completed],
+        (
+            "container app of default/web failed because the kernel killed its main process for lack of memory",
+            "; all its containers have ended and restartPolicy Never restarts none",
+        ),
     ),
     (
         "being started",

@@ -10,12 +10,11 @@ from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause
 from chronolet_schemas import kernel, manifests, pod
 from tests.cli.support.written_node import manifest
-from tests.history.why.states import (
+from tests.history.why.happenings import (
     FIRST,
     INIT,
     POD,
     PROBED,
-    STATES,
     awaited,
     collected_image,
     ends,
@@ -27,6 +26,7 @@ from tests.history.why.states import (
     waits_for_port,
     with_gpu,
 )
+from tests.history.why.states import STATES
 from tests.history.why.stories import APP, FILE, NAME, NOON, SECOND, Story
 
 

@@ -28,23 +28,29 @@ def of_restart(name: str, restart: Restart, chain: Sequence[Cause]) -> str:
 
 def of_state(name: str, chain: Sequence[Cause]) -> str:
     """Return why the pod is in its state."""
-    stopped, exited = _first(chain, causes.Stopped), _first(chain, causes.Exited)
-    if stopped is not None and exited is None:
-        return f"container {stopped.container} of {name} is being stopped because {reason(chain)}."
-    found = _STATES.get(type(chain[0])) if exited is None else None
-    if found is not None:
-        return f"{found(name, chain)}."
-    waiting = _first(chain, causes.BackOff)
-    init = _first(chain, causes.InitWaits)
-    if waiting is not None:
-        held_up = f"; {clause(init)}" if init else ""
-        what = f"container {waiting.container} of {name}"
-        return f"{what} waits {_back_off(chain)}because {reason(chain)}{held_up}."
-    if init is not None:
-        return f"pod {name} does not start because init container {init.container} failed: {reason(chain)}."
+    exited = _first(chain, causes.Exited)
     if exited is not None:
-        return f"container {exited.container} of {name} waits for its restart because {reason(chain)}."
-    return f"pod {name}: {clause(chain[0])}."
+        return f"{_of_end(name, exited.container, chain)}."
+    stopped = _first(chain, causes.Stopped)
+    if stopped is not None:
+        return f"container {stopped.container} of {name} is being stopped because {reason(chain)}."
+    found = _STATES.get(type(chain[0]))
+    return f"{found(name, chain)}." if found is not None else f"pod {name}: {clause(chain[0])}."
+
+
+def _of_end(name: str, container: str, chain: Sequence[Cause]) -> str:
+    """Return why a container ended, and what its pod does about it."""
+    rest = [clause(one) for one in chain if isinstance(one, causes.Completed | causes.Collected | causes.InitWaits)]
+    waits = _first(chain, causes.BackOff) is not None
+    if waits:
+        begin = f"container {container} of {name} waits {_back_off(chain)}because"
+    elif _first(chain, causes.InitWaits) is not None:
+        begin, rest = f"pod {name} does not start because init container {container} failed:", []
+    elif _first(chain, causes.Completed) is not None:
+        begin = f"container {container} of {name} failed because"
+    else:
+        begin = f"container {container} of {name} waits for its restart because"
+    return "; ".join((f"{begin} {reason(chain)}", *rest))
 
 
 def reason(chain: Sequence[Cause]) -> str:

@@ -32,6 +32,10 @@ class _Reading:
         self.history = PodHistory(name=name)
         self._deaths: dict[str, list[Fact]] = {}
         """What was recorded about containers whose run is not known yet."""
+        self._by_id: dict[tuple[str, str], Run] = {}
+        """The latest run of each container, by the pod's uid and the container's id."""
+        self._by_name: dict[tuple[str, str], Run] = {}
+        """The latest run of each container, by the pod's uid and the container's name."""
 
     def take(self, fact: Fact) -> None:
         event = fact.event
@@ -68,7 +72,7 @@ class _Reading:
             case pod.ContainerStartFailed() if event.id:
                 self._start_failed(life, fact, event)
             case pod.RestartScheduled() | pod.StrayFound():
-                _scheduled(life, fact, event)
+                self._decided(life, fact, event)
             case _:
                 self._to_run(life, fact)
 
@@ -88,23 +92,24 @@ class _Reading:
         life.manifest = event.manifest
         if isinstance(event, pod.PodAdopted):
             for found in sorted((*event.before, *event.containers), key=lambda one: one.attempt):
-                _adopt(life, fact, found)
+                if found.state != "created":
+                    self._add(life, _adopted(fact, found))
 
     def _life(self, uid: str) -> Life | None:
         lives = self.history.lives
         return next((one for one in reversed(lives) if one.uid == uid), lives[-1] if lives and not uid else None)
 
     def _started(self, life: Life, fact: Fact, event: pod.ContainerStarted) -> None:
-        same = [one for one in life.runs if one.id == event.id]
-        if same and abs(same[-1].started_at - event.started_at) <= _SAME_START_MILLISECONDS:
+        same = self._by_id.get((life.uid, event.id))
+        if same is not None and abs(same.started_at - event.started_at) <= _SAME_START_MILLISECONDS:
             return
-        if same:
-            same[-1].again = same[-1].again or fact
-        life.runs.append(_run(fact, event, event.started_at, self._deaths.pop(event.id, [])))
+        if same is not None:
+            same.again = same.again or fact
+        self._add(life, _run(fact, event, event.started_at, self._deaths.pop(event.id, [])))
 
     def _exited(self, life: Life, fact: Fact, event: pod.ContainerExited) -> None:
-        run = next((one for one in life.runs if one.id == event.id and one.exit is None), None)
-        if run is None:
+        run = self._by_id.get((life.uid, event.id))
+        if run is None or run.exit is not None:
             return  # the second end of a container that something started again
         run.facts.append(fact)
         run.exit = Exit(
@@ -127,7 +132,22 @@ class _Reading:
             finished_at=event.failed_at,
             start_failed=True,
         )
+        self._add(life, run)
+
+    def _add(self, life: Life, run: Run) -> None:
         life.runs.append(run)
+        self._by_id[life.uid, run.id] = self._by_name[life.uid, run.container] = run
+
+    def _decided(self, life: Life, fact: Fact, event: pod.RestartScheduled | pod.StrayFound) -> None:
+        """Note the decision to restart a container, or that something else has started a dead one again."""
+        if isinstance(event, pod.StrayFound):
+            run = self._by_id.get((life.uid, event.id))
+            if run is not None:
+                run.again = run.again or fact
+            return
+        run = self._by_name.get((life.uid, event.container))
+        if run is not None and run.exit is not None:
+            run.scheduled = fact
 
     def _to_run(self, life: Life, fact: Fact) -> None:
         """Add a fact to the run of the container that it is about."""
@@ -142,21 +162,11 @@ class _Reading:
 
     def _run_of(self, life: Life, fact: Fact, about: str) -> Run | None:
         """Return the last run of a container; None if there is none, or if the fact is about its next run."""
-        run = next((one for one in reversed(life.runs) if one.id == about), None)
+        run = self._by_id.get((life.uid, about))
         if run is not None and isinstance(fact.event, pleg.ContainerStarted) and run.of(pleg.ContainerDied):
             run.again = run.again or fact
             return None
         return run
-
-
-def _scheduled(life: Life, fact: Fact, event: pod.RestartScheduled | pod.StrayFound) -> None:
-    """Note the decision to restart a container, or that something else has started a dead one again."""
-    if isinstance(event, pod.StrayFound):
-        for run in life.runs:
-            if run.id == event.id:
-                run.again = run.again or fact
-    elif (runs := life.runs_of(event.container)) and runs[-1].exit is not None:
-        runs[-1].scheduled = fact
 
 
 def _run(fact: Fact, event: pod.ContainerEvent, started_at: int, facts: Sequence[Fact]) -> Run:
@@ -171,7 +181,7 @@ def _run(fact: Fact, event: pod.ContainerEvent, started_at: int, facts: Sequence
     )
 
 
-def _adopt(life: Life, fact: Fact, found: pod.FoundContainer) -> None:
+def _adopted(fact: Fact, found: pod.FoundContainer) -> Run:
     run = Run(
         container=found.container,
         attempt=found.attempt,
@@ -189,5 +199,4 @@ def _adopt(life: Life, fact: Fact, found: pod.FoundContainer) -> None:
             started_at=found.started_at,
             finished_at=found.finished_at,
         )
-    if found.state != "created":
-        life.runs.append(run)
+    return run

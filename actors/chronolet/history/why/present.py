@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.containers import OF_A_CONTAINER, hook_running, runs_hook, since
+from chronolet.history.why.endings import ending
 from chronolet.history.why.facts import Fact
 from chronolet.history.why.records import Life, PodHistory
 from chronolet.history.why.stops import changed_spec, hooks, withdrawn
@@ -38,7 +39,7 @@ def trouble(history: PodHistory, life: Life, container: str = "") -> tuple[Cause
     found = next(filter(None, (one(history, life) for one in _OF_THE_POD)), ())
     names = [container] if container else life.names()
     of_containers = (explain(history, life, name) for explain in OF_A_CONTAINER for name in names)
-    found = found or next(filter(None, of_containers), ()) or tuple(_completed(life, names))
+    found = found or next(filter(None, of_containers), ()) or tuple(_completed(history, life, names))
     return (*found, *_disk_full(found))
 
 
@@ -139,15 +140,16 @@ _OF_THE_POD: Sequence[Callable[[PodHistory, Life], Sequence[Cause]]] = (
 )
 
 
-def _completed(life: Life, names: Sequence[str]) -> Iterator[Cause]:
-    """Yield that all containers have ended and none is restarted, if that is so."""
+def _completed(history: PodHistory, life: Life, names: Sequence[str]) -> Iterator[Cause]:
+    """Yield that all containers have ended and none is restarted, if that is so; first, why an app container failed."""
     last = [runs[-1] for name in names if (runs := life.runs_of(name))]
     if not last or any(one.exit is None or one.scheduled is not None for one in last):
         return
-    ends = [one.exit for one in last if one.exit is not None]
-    fact = max((one.fact for one in ends), key=lambda one: one.position)
-    failed = any(one.exit_code for one in ends)
-    yield causes.Completed(policy=life.manifest.spec.restart_policy, failed=failed, **where(fact))
+    apps = {one.name for one in life.manifest.spec.containers}
+    failed = [one for one in last if one.exit is not None and one.exit.exit_code and one.container in apps]
+    yield from ending(history, life, failed[-1]) if failed else ()
+    fact = max((one.exit.fact for one in last if one.exit is not None), key=lambda one: one.position)
+    yield causes.Completed(policy=life.manifest.spec.restart_policy, failed=bool(failed), **where(fact))
     yield from _collected(life)
 
 

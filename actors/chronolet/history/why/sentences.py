@@ -108,11 +108,21 @@ def _unexplained(one: causes.Unexplained) -> str:
     )
 
 
+_STOP_REASONS: Mapping[str, str] = {
+    "Deleted": ", whose pod ends,",
+    "Replaced": ", whose pod ends,",
+    "Superseded": ", which was not the current attempt,",
+    "PodCompleted": ", because the pod's other containers were done,",
+}
+"""Why a container was stopped, for the reasons that have no cause of their own."""
+
+
 def _stopped(one: causes.Stopped) -> str:
     sent = [signal for signal in one.signals or () if signal != KILL]
     first = f"{named(sent[0])} and " if sent else ""
     killed = ", and killed it with SIGKILL at its end" if one.killed else ""
-    return f"chronolet stopped it with {first}a grace period of {one.grace_period_seconds} s{killed}"
+    why = _STOP_REASONS.get(one.reason, "")
+    return f"chronolet stopped it{why} with {first}a grace period of {one.grace_period_seconds} s{killed}"
 
 
 def _noticed_late(one: causes.NoticedLate) -> str:
@@ -236,10 +246,7 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.InitWaits: lambda one: f"the pod's other containers wait for init container {one.container}",
     causes.NotReady: _not_ready,
     causes.Starting: lambda one: f"it is being started; the last step is {one.step}",
-    causes.Completed: lambda one: (
-        f"all its containers have ended{', not all of them with code 0,' if one.failed else ''} "
-        f"and restartPolicy {one.policy} restarts none"
-    ),
+    causes.Completed: lambda one: f"all its containers have ended and restartPolicy {one.policy} restarts none",
     causes.Running: lambda one: (
         "it was running when this log began" if one.adopted else "all its containers run as their manifest wants"
     ),
