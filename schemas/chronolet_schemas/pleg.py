@@ -44,8 +44,9 @@ class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
     `exit_code` is 137, as in the kubelet.
 
     `sent` are the numbers of the signals that the runtime's clients, chronolet included, had it send to this run while
-    its notices were followed, oldest first: at most the last eight. None: they are not known, because a listing found
-    the death, or the log is older.
+    its notices were followed, oldest first: at most the last eight. `sent_at`: when the last of them was sent, 0 if
+    that is not known. Empty: there was none, and the notices were followed from the run's start to its death. None:
+    nothing is known, because a listing found the death, the notices were not always followed, or the log is older.
     """
 
     exit_code: int
@@ -53,6 +54,7 @@ class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
     started_at: int
     finished_at: int
     sent: tuple[int, ...] | None = None
+    sent_at: int = 0
 
 
 @registered

@@ -16,7 +16,7 @@ class ContainerObserved(Signal, frozen=True, kw_only=True):
 
     `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False if
     `started_at` is the time of a start notice, not the exact start time. Times are milliseconds of the runtime's clock,
-    0 if unknown. `sent` has the same meaning as in `pleg.ContainerDied`.
+    0 if unknown. `sent` and `sent_at` have the same meaning as in `pleg.ContainerDied`.
     """
 
     pod: str
@@ -31,6 +31,7 @@ class ContainerObserved(Signal, frozen=True, kw_only=True):
     finished_at: int = 0
     detailed: bool = True
     sent: tuple[int, ...] | None = None
+    sent_at: int = 0
 
 
 class Unread(Message, frozen=True, kw_only=True):

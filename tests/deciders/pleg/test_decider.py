@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from chronolet.kernel.decider import Due
 from chronolet.pleg import signals, wanted
-from chronolet.pleg.containers.observations import noticed
+from chronolet.pleg.containers.observations import Sent, noticed
 from chronolet.pleg.decider import DECIDER, MOST_EVENTS, decider
 from chronolet.ports.runtime.labels import Owner
 from chronolet.ports.runtime.runtime import Notice
@@ -310,9 +310,10 @@ def test_an_oom_kill_of_a_child_process_is_not_the_reason_of_the_death() -> None
 
 def test_a_death_has_the_signals_that_were_sent_before_it() -> None:
     owner = Owner(pod=REF["pod"], uid=REF["uid"], container=REF["container"], attempt=REF["attempt"])
-    died = noticed(Notice(action="die", id="a0", labels={}, at=T0 + 500, exit_code=137), owner, (15, 9))
+    died = noticed(Notice(action="die", id="a0", labels={}, at=T0 + 500, exit_code=137), owner, Sent((15, 9), T0 + 400))
     assert died is not None
-    assert pleg_with(STARTED).when(died).only(pleg.ContainerDied).sent == (15, 9)
+    dead = pleg_with(STARTED).when(died).only(pleg.ContainerDied)
+    assert (dead.sent, dead.sent_at) == ((15, 9), T0 + 400)
 
 
 def test_the_signals_before_a_death_that_a_listing_found_are_unknown() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from chronolet.pleg.containers.observations import NOBODY, inspected, noticed
+from chronolet.pleg.containers.observations import NOBODY, Sent, inspected, noticed
 from chronolet.pleg.signals import ContainerObserved, OomKilled
 from chronolet.ports.runtime.labels import Owner
 from chronolet.ports.runtime.runtime import ContainerState, Notice
@@ -34,9 +34,13 @@ def test_a_notice_becomes_an_observation(
 
 
 def test_a_death_has_the_signals_that_were_sent_before_it() -> None:
-    died = noticed(Notice(action="die", id="a0", labels={}, at=T0, exit_code=137), OWNER, (15, 9))
+    died = noticed(Notice(action="die", id="a0", labels={}, at=T0, exit_code=137), OWNER, Sent((15, 9), T0))
     assert isinstance(died, ContainerObserved)
-    assert died.sent == (15, 9)
+    assert (died.sent, died.sent_at) == ((15, 9), T0)
+
+
+def test_a_death_whose_exit_code_is_hidden_is_left_to_the_listing() -> None:
+    assert noticed(Notice(action="die", id="a0", labels={}, at=T0, exit_code=None), OWNER) is None
 
 
 def shown(**fields: Any) -> ContainerObserved:

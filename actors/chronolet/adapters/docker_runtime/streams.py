@@ -16,6 +16,8 @@ from chronolet.adapters.docker_runtime.replies import OpenReply
 from chronolet.ports.runtime.runtime import Notice, PullStep, Refusal
 
 Action = Literal["create", "start", "kill", "die", "destroy", "oom"]
+_EXIT_CODES, _SIGNALS = range(256), range(1, 65)
+_MOST_DIGITS = 3
 ACTIONS: tuple[Action, ...] = ("create", "start", "kill", "die", "destroy", "oom")
 
 
@@ -81,17 +83,28 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
             id=event.Actor.ID,
             labels=attributes,
             at=event.timeNano // 1_000_000,
-            exit_code=int(attributes.get("exitCode", "0")),
-            signal=_signal(attributes) if event.Action == "kill" else 0,
+            exit_code=_number(attributes, "exitCode", _EXIT_CODES) if event.Action == "die" else 0,
+            signal=_signal(event.Action, attributes),
         )
     if not reply.closed:
         raise Refusal("unavailable", "Docker's event stream ended")
 
 
-def _signal(attributes: Mapping[str, str]) -> int:
-    """Return the signal's number; 0 if a label of the image has replaced it: labels are among the attributes."""
-    text = attributes.get("signal", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _signal(action: Action, attributes: Mapping[str, str]) -> int | None:
+    """Return the signal's number, 0 if the notice is not about one; None if a label `signal` is there instead.
+
+    Docker puts labels among the attributes, where they replace its own. It adds `signal` to kills only.
+    """
+    if action == "kill":
+        return _number(attributes, "signal", _SIGNALS)
+    return None if "signal" in attributes else 0
+
+
+def _number(attributes: Mapping[str, str], name: str, numbers: range) -> int | None:
+    """Return an attribute of Docker's; None if it is none of these numbers, so that a label has replaced it."""
+    text = attributes.get(name, "")
+    short = len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit()
+    return int(text) if short and int(text) in numbers else None
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:

@@ -77,6 +77,7 @@ def _died(state: State, run: Run | None, observed: signals.ContainerObserved, re
         started_at=observed.started_at or (run.started_at if run else 0),
         finished_at=observed.finished_at,
         sent=observed.sent,
+        sent_at=observed.sent_at,
         **ref,
     )
 

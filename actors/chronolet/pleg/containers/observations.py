@@ -7,7 +7,7 @@ events.
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from chronolet.pleg import signals
 from chronolet.ports.runtime.labels import Owner
@@ -19,21 +19,39 @@ NOBODY = Owner(pod="", uid="", container="", attempt=0)
 state."""
 
 
+class Sent(NamedTuple):
+    """What the runtime was asked to send to a run, as in `pleg.ContainerDied`: the signals, and the last one's time."""
+
+    signals: tuple[int, ...] | None = None
+    at: int = 0
+
+
+NOT_KNOWN = Sent()
+
+
 def noticed(
-    notice: Notice, owner: Owner, sent: tuple[int, ...] | None = None
+    notice: Notice, owner: Owner, sent: Sent = NOT_KNOWN
 ) -> signals.ContainerObserved | signals.OomKilled | None:
-    """Return the signal for a line of the event stream; None for a creation and for a kill.
+    """Return the signal for a line of the event stream; None for a creation, a kill, and an unreadable death.
 
     A creation needs no signal: a start notice follows, and a listing finds a container that never starts. Nor does a
-    kill: `sent`, the signals that the runtime sent to this run so far, is part of the observation of its death.
+    kill: `sent`, the signals that the runtime sent to this run so far, is part of the observation of its death. A death
+    whose exit code is hidden is left to the next listing.
     """
     ref = _ref(notice.id, owner)
     match notice.action:
         case "start":
             return signals.ContainerObserved(state="running", started_at=notice.at, detailed=False, **ref)
         case "die":
+            if notice.exit_code is None:
+                return None
             return signals.ContainerObserved(
-                state="exited", exit_code=notice.exit_code, finished_at=notice.at, sent=sent, **ref
+                state="exited",
+                exit_code=notice.exit_code,
+                finished_at=notice.at,
+                sent=sent.signals,
+                sent_at=sent.at,
+                **ref,
             )
         case "destroy":
             return signals.ContainerObserved(state="removed", **ref)

@@ -14,7 +14,8 @@ import structlog
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pleg import signals, wanted
-from chronolet.pleg.containers.observations import noticed
+from chronolet.pleg.containers.observations import Sent, noticed
+from chronolet.pleg.containers.sent import SentSignals
 from chronolet.pleg.workers.link import Link
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import Engine, Notice, Refusal, Runtime
@@ -26,8 +27,6 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 _SLICE_SECONDS = 1.0
 """How often a wait checks for cancellation."""
-_MOST_SENT = 8
-"""The number of signals to one run that are remembered: the newest ones explain its death."""
 
 
 class Origin(NamedTuple):
@@ -58,8 +57,7 @@ class Following:
         self._origin = origin
         self._since: int | None = None
         """Time of the last notice. The next stream resumes there, or from the oldest notice the engine still has."""
-        self._sent: dict[str, tuple[int, ...]] = {}
-        """The signals sent to each running container, by its id."""
+        self._sent = SentSignals()
 
     def follow(self, effect: wanted.FollowRuntime, context: EffectContext) -> None:
         """Follow the stream until cancelled; report a break once and reopen the stream with back-off."""
@@ -85,6 +83,7 @@ class Following:
         """Open one stream and send its notices until it ends."""
         engine = self._runtime.engine()
         over = threading.Event()
+        self._sent = SentSignals()  # between two streams, notices may have been missed
 
         def opened(stream: Stream) -> None:
             threading.Thread(target=_close_when_cancelled, args=(stream, context, over), daemon=True).start()
@@ -99,7 +98,7 @@ class Following:
             for notice in self._runtime.follow(labels.of_node(self._node), self._since, opened):
                 with self._link.sending:
                     self._note(notice)
-                    _send_notice(notice, context, self._run(), self._sent_until(notice))
+                    _send_notice(notice, context, self._run(), self._sent.until(notice))
                 if context.cancelled.is_set():
                     return  # what was read last may have been dropped: the next stream reads it again
                 self._since = notice.at
@@ -113,15 +112,8 @@ class Following:
             self._link.noticed.discard(notice.id)
         elif notice.action in ("start", "die") and labels.read(notice.labels) is not None:
             self._link.noticed.add(notice.id)
-
-    def _sent_until(self, notice: Notice) -> tuple[int, ...]:
-        """Remember the signal of a kill. Return the signals sent to the container's run up to this notice."""
-        sent = self._sent.pop(notice.id, ())
-        if notice.action == "kill" and notice.signal:
-            sent = (*sent, notice.signal)[-_MOST_SENT:]
-        if sent and notice.action in ("kill", "oom"):
-            self._sent[notice.id] = sent
-        return sent
+            if notice.exit_code is None:
+                self._link.relist_now.set()  # only an inspect can tell how it ended
 
 
 def _close_when_cancelled(stream: Stream, context: EffectContext, over: threading.Event) -> None:
@@ -132,7 +124,7 @@ def _close_when_cancelled(stream: Stream, context: EffectContext, over: threadin
             return
 
 
-def _send_notice(notice: Notice, context: EffectContext, run: str, sent: tuple[int, ...]) -> None:
+def _send_notice(notice: Notice, context: EffectContext, run: str, sent: Sent) -> None:
     owner = labels.read(notice.labels)
     if owner is not None and (observed := noticed(notice, owner, sent)) is not None:
         # A position in a lost log means nothing in this one.

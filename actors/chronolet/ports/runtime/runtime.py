@@ -175,10 +175,11 @@ class Notice(Plain, frozen=True, kw_only=True):
     labels: Mapping[str, str]
     at: int
     """Milliseconds since the epoch."""
-    exit_code: int = 0
-    signal: int = 0
-    """The number of the signal that a client had the runtime send, for `kill`; 0 for other actions. The notice precedes
-    that of a death by this signal."""
+    exit_code: int | None = 0
+    """For `die`; None if a label of the image hides it."""
+    signal: int | None = 0
+    """The number of the signal that a client had the runtime send, for `kill`. The notice precedes that of a death by
+    this signal. For any action, None if a label of the image hides the numbers of this container's signals."""
 
 
 class ExecState(Plain, frozen=True, kw_only=True):
