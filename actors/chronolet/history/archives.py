@@ -31,14 +31,18 @@ class NodeArchive:
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         """See `ArchiveReader`. Raises HistoryMissing if files are damaged or missing."""
         archive = self.current()
+        last = after
         try:
             exact = after
             if after.n == LARGEST_N:
                 # `after` is a time, not an entry: start at the last file that ends before it.
                 exact = max((part.last for part in archive.files() if part.last <= after), default=START)
-            yield from (entry for entry in archive.read(exact, upto) if entry.position > after)
+            for entry in archive.read(exact, upto):
+                if entry.position > after:
+                    last = entry.position
+                    yield entry
         except (ArchiveDamaged, OSError) as damaged:
-            raise HistoryMissing(str(damaged)) from damaged
+            raise HistoryMissing(str(damaged), _end_of_file(archive, last)) from damaged
 
     def numbered(self, number: int) -> Entry | None:
         """See `ArchiveReader`. Raises HistoryMissing if the entry's file is damaged."""
@@ -49,3 +53,11 @@ class NodeArchive:
             return next(found, None)
         except (ArchiveDamaged, OSError) as damaged:
             raise HistoryMissing(str(damaged)) from damaged
+
+
+def _end_of_file(archive: Archive, last: Position) -> Position | None:
+    """Return the end of the file that the entry after `last` is in; None if the files cannot be listed."""
+    try:
+        return min((part.last for part in archive.files() if part.last > last), default=None)
+    except (ArchiveDamaged, OSError):
+        return None

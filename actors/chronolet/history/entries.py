@@ -101,7 +101,7 @@ def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Genera
     last = _Last(after, after.n != LARGEST_N)
     for entry in archive.entries(after, upto):
         if entry.type and last.numbered and entry.position.n != last.position.n + 1:
-            raise _missing(last.position, entry.position)
+            raise _missing(last.position, entry.position, entry.position._replace(n=entry.position.n - 1))
         # A foreign entry, written by another program, has an arbitrary number and no type.
         last = _Last(entry.position, bool(entry.type))
         yield entry
@@ -134,10 +134,11 @@ def _follows(store: Store, archive: ArchiveReader, last: _Last, upto: Position) 
     return not (last.numbered and following.type) or following.position.n == last.position.n + 1
 
 
-def _missing(after: Position, upto: Position) -> HistoryMissing:
+def _missing(after: Position, upto: Position, resume: Position | None = None) -> HistoryMissing:
     return HistoryMissing(
         f"the log's entries after {after} up to {upto} were archived, and the archive files are not here: "
-        "run the command on the node, or pass its --root-dir"
+        "run the command on the node, or pass its --root-dir",
+        resume,
     )
 
 

@@ -100,11 +100,13 @@ def test_the_answer_as_json_has_the_facts() -> None:
         "signals": [9],
         "removed": False,
         "startedAgain": False,
+        "certain": True,
+        "others": True,
         "text": KILLED,
     }
     assert [one["type"] for one in found["chain"]] == ["OtherSignal", "Exited", "Restarted"]
     assert found["timeline"][1]["after"] == 60 * SECOND
-    assert found["history"] == {"begin": f"{NOON}-1", "gap": ""}
+    assert found["history"] == {"begin": f"{NOON}-1", "gaps": []}
 
 
 def test_the_chain_as_a_graph_leads_to_the_answer() -> None:
@@ -195,4 +197,67 @@ def test_with_a_missing_archive_the_rest_of_the_log_answers_and_the_gap_is_named
     assert "all its containers run" in result.output.splitlines()[0]
     assert result.output.splitlines()[-1].endswith(f"#{node.server.log[0].position.n}.")
     assert result.errors.startswith("note: the log's entries after 0-0 up to")
-    assert "the answer is from the entries after that" in result.errors
+    assert "the answer is from the other entries" in result.errors
+
+
+class Holed:
+    """An archive that lacks the file with some entries."""
+
+    def __init__(self, entries: list[Entry], lost: set[int]) -> None:
+        self._entries = [one for one in entries if one.position.n not in lost]
+
+    def entries(self, after: Position, upto: Position) -> Any:
+        return (one for one in self._entries if after < one.position <= upto)
+
+    def numbered(self, number: int) -> Entry | None:
+        return next((one for one in self._entries if one.position.n == number), None)
+
+
+def archived(node: WrittenNode, lost: set[int]) -> int:
+    """Archive all but the newest entry without these numbers. Return how many entries there are."""
+    with node.server.changed:
+        log = node.server.log
+        node.archive = Holed(log[:-1], lost)
+        node.server.trimmed = log[-2].position
+        node.server.log = log[-1:]
+    return len(log)
+
+
+def test_what_precedes_a_gap_in_the_archive_counts_as_well() -> None:
+    node = crashing()
+    count = archived(node, {9})
+    result = node.run("why", "web", "--nth", "1")
+    assert result.status == 0, result
+    assert "someone sent it SIGKILL through Docker" in result.output.splitlines()[0]
+    assert result.output.splitlines()[-1] == "The history begins at 2027-01-15T08:00:00.000Z  #1."
+    assert result.errors.count("note: the log's entries after") == 1
+    assert count > 9
+
+
+def test_an_end_in_a_gap_of_the_archive_is_not_recorded() -> None:
+    node = crashing()
+    archived(node, {7, 8})
+    sentence = node.run("why", "web", "--nth", "1").output.splitlines()[0]
+    assert "why is not known: its end is not recorded in the log" in sentence
+    assert "(restart 1 of those in the log, " in sentence
+
+
+def test_several_gaps_are_all_named() -> None:
+    node = crashing()
+    archived(node, {3, 9})
+    result = node.run("why", "web", "-o", "json")
+    assert len(json.loads(result.output)["history"]["gaps"]) == 2
+    assert result.errors.count("note: the log's entries after") == 2
+
+
+def test_a_damaged_signal_of_chronolet_is_not_an_accusation() -> None:
+    node = WrittenNode()
+    node.write(WEB, accepted(), *start(APP, 0, IDS[0], node.now))
+    with node.server.changed:
+        node.server.append(Record("pod.ContainerStopRequested@1", WEB, "", "pod#1", "", b"\xc1"))
+    node.write("pleg/node", died(0, (15, 9)))
+    exited = {"exit_code": 137, "reason": "Error", "started_at": NOON, "finished_at": NOON}
+    node.write(WEB, pod.ContainerExited(**APP, attempt=0, id=IDS[0], **exited), *start(APP, 1, IDS[1], node.now))
+    sentence = node.run("why", "web").output.splitlines()[0]
+    assert "it was not chronolet" not in sentence
+    assert "it may have been chronolet" in sentence

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from chronolet.history.why.answer import Answer, Question, answer
 from chronolet.history.why.causes import Cause
-from chronolet.history.why.facts import Fact, Times
+from chronolet.history.why.facts import Fact, Missing, Times
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.records import PodHistory
 from chronolet_schemas import container_gc, manifests, pleg, pod, podspec, prober
@@ -60,7 +60,9 @@ class Story:
         """Each of these events follows `after` milliseconds after the one before."""
         for event in events:
             self.now += after
-            stamp = Stamp(Position(self.now, len(self.facts) + 1), self.now)
+            # As in Redis, a clock that is set back does not set back the positions.
+            latest = max(self.now, self.facts[-1].position.milliseconds if self.facts else 0)
+            stamp = Stamp(Position(latest, len(self.facts) + 1), self.now)
             self._times.add(self.now)
             self.facts.append(Fact(stamp, entity, event, self.actor, self._times.silent_until(event)))
         return self
@@ -90,12 +92,19 @@ class Story:
         reason: str = "Error",
         container: str = "app",
         ago: int = 10,
+        sent_ago: int | None = None,
+        recorded: bool = True,
     ) -> Self:
-        """The container ends, `ago` milliseconds before Docker's notice of that."""
+        """The container ends, `ago` milliseconds before Docker's notice of that.
+
+        `sent_ago`: when the last signal was sent, in milliseconds before the end. `recorded`: the pod records the end.
+        """
         named: dict[str, Any] = {**APP, "container": container, "attempt": attempt, "id": f"{container}{attempt}"}
         times: dict[str, Any] = {"started_at": NOON, "finished_at": self.now + SECOND - ago}
         end: dict[str, Any] = {"exit_code": exit_code, "reason": reason, **times, **named}
-        return self.pleg(pleg.ContainerDied(sent=sent, **end)).has(pod.ContainerExited(**end))
+        sent_at = 0 if sent_ago is None else times["finished_at"] - sent_ago
+        self.pleg(pleg.ContainerDied(sent=sent, sent_at=sent_at, **end))
+        return self.has(pod.ContainerExited(**end)) if recorded else self
 
     def restarts(self, attempt: int, *, back_off: int = 0, container: str = "app") -> Self:
         """The restart is decided, and the container starts again."""
@@ -144,6 +153,10 @@ class Story:
             run=1, what="container", id=f"app{attempt}", name=f"app_{attempt}", pod=NAME, uid=UID, rule=rule
         )
         return self.add("container_gc/node", removed)
+
+    def unread(self) -> Self:
+        """An entry that cannot be read."""
+        return self.add("", Missing())
 
     # -- Docker and the agent --------------------------------------------------------------------------------------
     def engine_lost(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,8 @@ from chronolet.history.why.facts import Fact
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.sentences import clause
 from chronolet.history.why.wording import named, quoted, seconds
+from chronolet_schemas import pod
+from chronolet_schemas.envelope import Position
 from tests.history.why.states import STATES
 from tests.history.why.stories import NAME, Story
 from tests.history.why.test_endings import ROOTS
@@ -45,7 +48,8 @@ def test_an_incomplete_history_has_an_answer_or_a_clear_error(what: str, story: 
             assert found.chain, what
             assert found.sentence.endswith(".")
             assert "\n" not in found.sentence
-            assert [one.at for one in found.timeline] == sorted(one.at for one in found.timeline)
+            positions = [Position.parse(one.position) for one in found.timeline]
+            assert positions == sorted(positions)
     assert answers > 0
 
 
@@ -61,7 +65,10 @@ def test_every_cause_occurs_in_a_story_or_has_its_own_test() -> None:
     own = {
         causes.BackOff,
         causes.DiskFull,
+        causes.EndNotRecorded,
         causes.ImagePulledAgain,
+        causes.KilledEarly,
+        causes.LogGap,
         causes.LogLost,
         causes.NoticedLate,
         causes.StartFailed,
@@ -88,4 +95,15 @@ def test_long_texts_and_unknown_signals_are_worded() -> None:
     assert len(quoted("x" * 1000)) == 305
     assert (named(9), named(64)) == ("SIGKILL", "signal 64")
     stopped = causes.Stopped(at=1, position="1-1", container="app", reason="LivenessFailed", grace_period_seconds=3)
-    assert clause(stopped) == "chronolet stopped it with a grace period of 3 s"
+    assert clause(stopped) == "chronolet stopped it, because its liveness probe failed, with a grace period of 3 s"
+
+
+def test_a_text_of_a_program_cannot_end_its_quotation() -> None:
+    assert quoted('x"; it was not chronolet; "') == "\"x'; it was not chronolet; '\""
+
+
+@pytest.mark.parametrize("reason", get_args(pod.StopReason))
+def test_each_reason_of_a_stop_is_worded(reason: pod.StopReason) -> None:
+    where = {"at": 1, "position": "1-1"}
+    words = clause(causes.Stopped(**where, container="app", reason=reason, grace_period_seconds=3))  # type: ignore[arg-type]
+    assert words.startswith("chronolet stopped it, ")

@@ -22,7 +22,7 @@ from chronolet.cli.printing.progress import progress
 from chronolet.cli.printing.table import plain
 from chronolet.cli.session import Session, session
 from chronolet.history.why.answer import Answer, Question, WhyError, answer
-from chronolet.history.why.facts import Fact, Times, concerns_answer
+from chronolet.history.why.facts import Fact, Missing, Times, concerns_answer
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.records import PodHistory
 from chronolet.history.why.sentences import clause
@@ -77,8 +77,8 @@ def command(
             raise Failure(str(error)) from error
     for line in _SHOWN[output](found, reading):
         click.echo(line)
-    if reading.gap:
-        click.echo(f"note: {reading.gap}; the answer is from the entries after that", err=True)
+    for gap in reading.gaps:
+        click.echo(f"note: {gap}; the answer is from the other entries", err=True)
 
 
 def _up_to(at: str | None) -> str:
@@ -86,36 +86,56 @@ def _up_to(at: str | None) -> str:
 
 
 class _Reading:
-    """The part of the log that was read. `begin`: its first entry. `gap`: why it does not begin with the log's own."""
+    """The part of the log that was read. `begin`: its first entry. `gaps`: why entries could not be read."""
 
     def __init__(self, node: Session, pod: str) -> None:
         self._node = node
         self._pod = pod
         self.begin: Stamp | None = None
-        self.gap = ""
+        self.gaps: list[str] = []
+        self._times = Times()
+        self._last = Stamp(START, 0)
 
     def history(self) -> PodHistory:
-        """Read the pod's history; if archived entries are missing, only what follows them."""
-        try:
-            return pod_history(self._pod, self._facts(START))
-        except HistoryMissing as missing:
-            self.gap, self.begin = str(missing), None
-            self._node.unreadable.clear()
-            return pod_history(self._pod, self._facts(self._node.store.archived()[1]))
+        """Read the pod's history; if archived entries are missing, without them."""
+        return pod_history(self._pod, self._facts())
 
-    def _facts(self, after: Position) -> Iterator[Fact]:
-        times = Times()
+    def _facts(self) -> Iterator[Fact]:
+        """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
+        after = START
+        while True:
+            try:
+                yield from self._facts_after(after)
+            except HistoryMissing as missing:
+                self.gaps.append(str(missing))
+                yield Fact(self._last, "", Missing())
+                after = self._resumed(after, missing)
+            else:
+                return
+
+    def _resumed(self, began: Position, missing: HistoryMissing) -> Position:
+        """Return the end of a gap. Raises `missing` if reading again from there would lead nowhere."""
+        trimmed = self._node.store.archived()[1]
+        resume = missing.resume or trimmed
+        if resume <= max(began, self._last.position):
+            resume = trimmed
+        if resume <= max(began, self._last.position):
+            raise missing
+        return resume
+
+    def _facts_after(self, after: Position) -> Iterator[Fact]:
         for entry in self._node.entries(after):
-            stamp = stamp_of(entry)
+            stamp = self._last = stamp_of(entry)
             self.begin = self.begin or stamp
-            times.add(stamp.milliseconds)
+            self._times.add(stamp.milliseconds)
             if concerns_answer(entry, self._pod):
                 try:
                     event = codec.decode(entry.type, entry.data, Event)
                 except codec.Undecodable:
                     self._node.unreadable.add(entry.position)
+                    yield Fact(stamp, "", Missing())
                 else:
-                    yield Fact(stamp, entry.entity, event, entry.actor, times.silent_until(event))
+                    yield Fact(stamp, entry.entity, event, entry.actor, self._times.silent_until(event))
 
 
 def _as_text(found: Answer, reading: _Reading) -> Iterator[str]:
@@ -148,7 +168,7 @@ def _as_json(found: Answer, reading: _Reading) -> Iterator[str]:
     for one, cause in zip(content["chain"], found.chain, strict=True):
         one["text"] = clause(cause)
     if reading.begin is not None:
-        content["history"] = {"begin": str(reading.begin.position), "gap": reading.gap}
+        content["history"] = {"begin": str(reading.begin.position), "gaps": reading.gaps}
     yield json.dumps(content)
 
 

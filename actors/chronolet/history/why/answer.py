@@ -10,6 +10,7 @@ restart otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -79,6 +80,12 @@ def answer(history: PodHistory, question: Question) -> Answer:
 
 
 def _numbered(history: PodHistory, life: Life, restarts: Sequence[Restart], question: Question) -> Restart:
+    if not question.container and len({one.before.container for one in restarts}) > 1:
+        names = ", ".join(dict.fromkeys(one.before.container for one in restarts))
+        raise WhyError(
+            f"several containers of {history.name} have restarted: found --nth {question.nth} without a container, "
+            f"expected -c with one of {names}"
+        )
     if question.nth is not None and 1 <= question.nth <= len(restarts):
         return restarts[question.nth - 1]
     what = f"container {question.container} of {history.name}" if question.container else history.name
@@ -122,7 +129,7 @@ def _restart(history: PodHistory, life: Life, restart: Restart) -> Answer:
             causes.Restarted(
                 container=after.container,
                 attempt=after.attempt,
-                milliseconds=max(after.started_at - ended, 0),
+                milliseconds=after.started_at - ended if before.exit and ended else -1,
                 **where(after.started),
             )
         )
@@ -134,9 +141,17 @@ def _restart(history: PodHistory, life: Life, restart: Restart) -> Answer:
         container=before.container,
         number=restart.number,
         chain=chain,
-        sentence=headlines.of_restart(history.name, restart, chain),
+        sentence=headlines.of_restart(history.name, restart, chain, counted=_counted(history, life, restart)),
         facts=_of_restart(history, life, restart),
     )
+
+
+def _counted(history: PodHistory, life: Life, restart: Restart) -> bool:
+    """Whether the log has all restarts of the container up to this one."""
+    attempts = [one.attempt for one in life.runs_of(restart.before.container)]
+    missing = any(later - earlier > 1 for earlier, later in pairwise(attempts))
+    first = life.facts[0].position if life.facts else START
+    return not (life.adopted or missing or history.gap(first, restart.position))
 
 
 def _of_restart(history: PodHistory, life: Life, restart: Restart) -> Sequence[Fact]:
@@ -157,10 +172,12 @@ def _of_restart(history: PodHistory, life: Life, restart: Restart) -> Sequence[F
 
 # -- the state of a pod ------------------------------------------------------------------------------------------------
 def _state(history: PodHistory, life: Life, chain: Sequence[Cause], container: str) -> Answer:
+    begin = history.begin_of(life)
     mine = [
         one
         for one in (*life.facts, *history.requests)
         if getattr(one.event, "uid", life.uid) == life.uid
+        and one.position > begin
         and (not container or getattr(one.event, "container", container) in (container, pleg.SANDBOX))
     ]
     return _answer(
@@ -184,7 +201,9 @@ def _running(history: PodHistory, life: Life) -> Sequence[Cause]:
         for fact, event in history.node_events(kernel.LogLost)
         if life.adopted
     ]
-    return (causes.Running(since=last.at, adopted=life.adopted, **where(last)), *pulled, *lost[-1:])
+    gap = history.gap(life.facts[0].position)
+    gaps = (causes.LogGap(**where(gap)),) if gap is not None else ()
+    return (causes.Running(since=last.at, adopted=life.adopted, **where(last)), *pulled, *lost[-1:], *gaps)
 
 
 def _never_accepted(history: PodHistory) -> Answer:

@@ -15,6 +15,7 @@ from chronolet.history.why.facts import Fact
 from chronolet.history.why.records import Life, PodHistory, Run
 from chronolet.history.why.resources import image_gone, lost_devices, missing_devices
 from chronolet.history.why.stops import stopped
+from chronolet.history.why.wording import cut
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Position
 
@@ -97,10 +98,14 @@ def _ended(history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
 
 
 def _restarts(life: Life, name: str, exit_code: int) -> bool:
-    """Whether the restart policy restarts an app container after this exit code."""
-    own = next((one for one in life.manifest.spec.containers if one.name == name), None)
+    """Whether the restart policy restarts an app container, or a sidecar, after this exit code."""
+    own = life.definition(name)
     policy = (own.restart_policy if own else None) or life.manifest.spec.restart_policy
-    return own is not None and (policy == "Always" or (policy == "OnFailure" and exit_code != 0))
+    return (
+        own is not None
+        and not life.is_init(name)
+        and (policy == "Always" or (policy == "OnFailure" and exit_code != 0))
+    )
 
 
 def _hook(_history: PodHistory, life: Life, name: str) -> Sequence[Cause]:
@@ -118,7 +123,7 @@ def hook_running(run: Run) -> Sequence[Cause]:
     fact, event = run.of(pod.HookRequested)[-1]
     handler = event.handler
     if handler.exec is not None:
-        what = " ".join(handler.exec.command)
+        what = cut(" ".join(handler.exec.command))
     elif handler.sleep is not None:
         what = f"sleep {handler.sleep.seconds}"
     else:
@@ -197,7 +202,7 @@ OF_A_CONTAINER: Sequence[Callable[[PodHistory, Life, str], Sequence[Cause]]] = (
 
 def living(life: Life, name: str) -> Run | None:
     runs = life.runs_of(name)
-    return runs[-1] if runs and runs[-1].exit is None else None
+    return runs[-1] if runs and runs[-1].exit is None and runs[-1].scheduled is None else None
 
 
 def _last_of(life: Life, kind: type[C], name: str) -> tuple[Fact, C] | None:

@@ -26,14 +26,22 @@ from typing import Any
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.outages import NEAR_MILLISECONDS, engine_ended, outage_at, outages, sandbox_deaths, sent_to
+from chronolet.history.why.outages import engine_ended, outage_at, outages, sandbox_deaths, sent_to
 from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet.history.why.stops import stop_of, stopped
-from chronolet_schemas import container_gc, pleg, pod
+from chronolet_schemas import container_gc, pleg, pod, prober
 
 _STATUS_UNKNOWN = "ContainerStatusUnknown"
-_HARMLESS = frozenset((1, causes.KILL, 10, 12, 18, 23, 28))
-"""Signals that programs handle without exiting, such as SIGHUP, and SIGKILL, whose exit code is always the same."""
+_HARMLESS = frozenset((1, causes.KILL, 10, 12, 18, 19, 20, 21, 22, 23, 28))
+"""Signals that programs handle without exiting, such as SIGHUP, or that only halt them, such as SIGSTOP; and SIGKILL,
+whose exit code is always the same."""
+_NEAR_MILLISECONDS = 10_000
+"""An OOM kill or a boot may be recorded this long before or after the end that it led to."""
+_SOON_MILLISECONDS = 15_000
+"""A program that exits this soon after a signal that asks for it has exited because of it."""
+_BOOT_MILLISECONDS = 120_000
+"""A run that ended this shortly before chronolet was there after a boot ended with the machine: Docker finds it dead
+when it is started."""
 _LATE_MILLISECONDS = 1_000
 """The shortest delay between an end and its record that is reported."""
 _REMOVED_MILLISECONDS = 5_000
@@ -43,11 +51,11 @@ _REMOVED_MILLISECONDS = 5_000
 def ending(history: PodHistory, life: Life, run: Run) -> tuple[Cause, ...]:
     """Return the causes of the end of a run that has ended; for a run whose end is not recorded, only that."""
     if run.exit is None:
-        return (causes.Gone(**where(run.started)),)
+        return (causes.EndNotRecorded(**where(run.started)),)
     found = next(filter(None, (one(history, life, run, run.exit) for one in _EXPLANATIONS)))
-    milliseconds = max(run.exit.finished_at - run.exit.started_at, 0)
+    milliseconds = run.exit.finished_at - run.exit.started_at if run.exit.finished_at else -1
     exited = causes.Exited(
-        at=run.exit.finished_at,
+        at=run.exit.finished_at or run.exit.fact.at,
         position=str(run.exit.fact.position),
         container=run.container,
         exit_code=run.exit.exit_code,
@@ -74,12 +82,16 @@ def _start_failed(_history: PodHistory, _life: Life, _run: Run, exit_: Exit) -> 
 
 
 def _rebooted(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
-    known = ""
+    """Return that the machine was booted between the start of a run and the record of its end."""
+    known, death = "", death_of(run)
+    if death is not None and death.sent is not None:
+        return ()  # the end was noticed when it happened
     for fact, event in history.node_events(pleg.StreamFollowed):
         rebooted = known and event.boot_id and event.boot_id != known
-        if rebooted and run.started_at < fact.at and exit_.fact.at >= fact.at - NEAR_MILLISECONDS:
-            return (causes.Rebooted(before=known, after=event.boot_id, **where(fact)),)
-        if fact.at > exit_.fact.at + NEAR_MILLISECONDS:
+        if rebooted and run.started_at < fact.at and exit_.fact.at >= fact.at - _NEAR_MILLISECONDS:
+            near = not exit_.finished_at or exit_.finished_at >= fact.at - _BOOT_MILLISECONDS
+            return (causes.Rebooted(before=known, after=event.boot_id, near=near, **where(fact)),)
+        if fact.at > exit_.fact.at + _NEAR_MILLISECONDS:
             return ()
         known = event.boot_id or known
     return ()
@@ -87,13 +99,17 @@ def _rebooted(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequen
 
 def _stopped(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     found = stop_of(run, exit_, death_of(run))
-    return stopped(history, life, run, found, death_of(run)) if found else ()
+    if found is None:
+        return ()
+    oom = _oom_fact(run, exit_)
+    near = oom is not None and not _is_earlier(oom, exit_)
+    return stopped(history, life, run, found, death_of(run), oom=near)
 
 
-def _signal(_history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+def _signal(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     death = death_of(run)
     sent = (death.sent or ()) if death else ()
-    if not any(_may_end(one, exit_.exit_code) for one in sent):
+    if death is None or not any(_may_end(one, exit_.exit_code) for one in sent):
         return ()
     removed = any(
         fact.at - exit_.finished_at < _REMOVED_MILLISECONDS
@@ -101,7 +117,36 @@ def _signal(_history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Sequenc
         if not run.of(container_gc.Removed)
     )
     again = run.again is not None
-    return (causes.OtherSignal(signals=sent, removed=removed, started_again=again, **where(exit_.fact)),)
+    return (
+        causes.OtherSignal(
+            signals=sent,
+            removed=removed,
+            started_again=again,
+            certain=again or removed or _did_end(sent, death.sent_at, exit_),
+            others=_not_chronolet(history, life, run, exit_),
+            **where(exit_.fact),
+        ),
+    )
+
+
+def _did_end(sent: Sequence[int], sent_at: int, exit_: Exit) -> bool:
+    """Whether these signals certainly ended the run: by the exit code, unless they were long before, or by the time."""
+    killed = exit_.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL
+    if sent_at and exit_.finished_at and not killed:
+        return exit_.finished_at - sent_at <= _SOON_MILLISECONDS
+    return exit_.exit_code - causes.EXIT_BY_SIGNAL in sent
+
+
+def _not_chronolet(history: PodHistory, life: Life, run: Run, exit_: Exit) -> bool:
+    """Whether the log shows that chronolet did not stop the run: it has all entries, and none is a reason to."""
+    failed = any(
+        event.id == run.id and event.probe != "Readiness" and event.result == "failure"
+        for _, event in life.of(prober.ResultChanged)
+    )
+    ends = (pod.TerminationRequested, pod.PodFailed)
+    ending_ = any(fact.position < exit_.fact.position for kind in ends for fact, _ in life.of(kind))
+    gap = history.gap(run.started.position, exit_.fact.position)
+    return not (failed or ending_ or gap or run.start_missing or not isinstance(exit_.fact.event, pod.PodEvent))
 
 
 def _may_end(signal: int, exit_code: int) -> bool:
@@ -115,32 +160,33 @@ def _may_end(signal: int, exit_code: int) -> bool:
 
 def _out_of_memory(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     killed = exit_.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL
-    found = _oom_fact(run)
+    found = _oom_fact(run, exit_)
     if not killed or found is None or _is_earlier(found, exit_):
         return ()
     return (_oom(life, run, found, main=True),)
 
 
-def _oom_fact(run: Run) -> Fact | None:
-    """Return the last record of an OOM kill in this run; None if there is none.
+def _oom_fact(run: Run, exit_: Exit) -> Fact | None:
+    """Return the record of an OOM kill in this run that is nearest to its end; None if there is none.
 
-    Docker reports a kill in the whole pod's cgroup for each of its containers, so it need not be a process of this one.
+    What was read after the death counts first, as only the first kill of a run is recorded when it happens. Docker
+    reports a kill in the whole pod's cgroup for each of its containers, so it need not be a process of this one.
     """
-    noticed = [fact for fact, _ in run.of(pleg.OutOfMemory)]
     read = [fact for fact, event in run.of(pod.ExitRead) if event.oom_killed]
-    inspected = [run.exit.fact] if run.exit and run.exit.reason == "OOMKilled" else []
-    return next(iter((*noticed[-1:], *inspected, *read)), None)
+    noticed = [fact for fact, _ in run.of(pleg.OutOfMemory)]
+    inspected = [exit_.fact] if exit_.reason == "OOMKilled" else []
+    return next(iter((*read, *noticed[-1:], *inspected)), None)
 
 
 def _is_earlier(oom: Fact, exit_: Exit) -> bool:
     """Whether an OOM kill was too long before the end of the run to have caused it."""
-    return oom.at < exit_.finished_at - NEAR_MILLISECONDS
+    return oom.at < exit_.finished_at - _NEAR_MILLISECONDS
 
 
 def _oom(life: Life, run: Run, fact: Fact, *, main: bool) -> Cause:
-    definition = life.definition(run.container)
-    limit = definition.resources.limits.get("memory", "") if definition else ""
-    return causes.OutOfMemory(main=main, limit=str(limit), **where(fact))
+    definition = life.definition_of(run)
+    limit = str(definition.resources.limits.get("memory", "")) if definition is not None else None
+    return causes.OutOfMemory(main=main, limit=limit, **where(fact))
 
 
 def _gone(_history: PodHistory, _life: Life, _run: Run, exit_: Exit) -> Sequence[Cause]:
@@ -159,38 +205,44 @@ def _engine_down(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Seq
     return () if observed else outage_at(history, exit_.finished_at, whole_pod=False)
 
 
-def _sandbox(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+def _sandbox(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     for fact, event in sandbox_deaths(life):
         if run.started_at <= event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
-            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent_to(life, event.id), **where(fact)),)
+            others = history.gap(run.started.position, fact.position) is None
+            sent = sent_to(life, event.id)
+            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, others=others, **where(fact)),)
     return ()
 
 
-def _code(_history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+def _code(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     signal = exit_.exit_code - causes.EXIT_BY_SIGNAL
     if signal not in causes.SIGNALS or signal in causes.CRASHES:
         return _by_itself(life, run, exit_)
     death = death_of(run)
     known = death is not None and death.sent is not None
-    oom = _oom_fact(run)
+    oom = _oom_fact(run, exit_)
     return (
         causes.Unexplained(
             exit_code=exit_.exit_code,
             signal=signal,
             not_docker=known,
             oom_at=oom.at if oom else 0,
+            others=known or _not_chronolet(history, life, run, exit_),
             **where(exit_.fact),
         ),
     )
 
 
 def _by_itself(life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
-    child = _oom_fact(run)
+    child = _oom_fact(run, exit_)
     words = [event.message for _, event in run.of(pod.ExitRead) if event.message]
-    own = life.definition(run.container)
-    policy = (own.restart_policy if own else None) or life.manifest.spec.restart_policy
+    own, spec, death = life.definition_of(run), life.spec_of(run), death_of(run)
     exited = causes.ExitedByItself(
-        exit_code=exit_.exit_code, policy=policy, last_words=words[-1] if words else "", **where(exit_.fact)
+        exit_code=exit_.exit_code,
+        policy=((own.restart_policy if own else None) or spec.spec.restart_policy) if spec is not None else "",
+        last_words=words[-1] if words else "",
+        not_docker=death is not None and death.sent is not None,
+        **where(exit_.fact),
     )
     return (*((_oom(life, run, child, main=False),) if child else ()), exited)
 
@@ -212,7 +264,7 @@ _EXPLANATIONS: Sequence[Callable[[PodHistory, Life, Run, Exit], Sequence[Cause]]
 def _noticed_late(history: PodHistory, run: Run, exit_: Exit) -> Sequence[Cause]:
     """Return why an end was recorded late: the agent was down, Docker was, or nothing was written to the log."""
     noticed = next((fact for fact, _ in run.of(pleg.ContainerDied)), exit_.fact)
-    late = noticed.at - exit_.finished_at
+    late = noticed.at - exit_.finished_at if exit_.finished_at else 0
     if late < _LATE_MILLISECONDS or exit_.start_failed:
         return ()
     # The process that recorded the death began to follow Docker only after it.

@@ -58,6 +58,10 @@ class Fact(NamedTuple):
         return self.stamp.position
 
 
+class Missing(Event, frozen=True, kw_only=True):
+    """Stands for entries that could not be read: what they recorded is not known. It is never written to a log."""
+
+
 class Times:
     """The times of the newest entries of a log, as it is read."""
 

@@ -17,13 +17,20 @@ from chronolet.ports.machine.moments import rfc3339
 C = TypeVar("C", bound=Cause)
 
 
-def of_restart(name: str, restart: Restart, chain: Sequence[Cause]) -> str:
-    """Return why a container was restarted, or will be."""
+def of_restart(name: str, restart: Restart, chain: Sequence[Cause], *, counted: bool = True) -> str:
+    """Return why a container was restarted, or will be. `counted`: the log has all restarts before this one."""
     what = f"container {restart.before.container} of {name}"
+    number = f"restart {restart.number}{'' if counted else ' of those in the log'}"
     if restart.after is None:
-        return f"{what} waits {_back_off(chain)}(restart {restart.number}) because {reason(chain)}."
+        return f"{what} waits {_back_off(chain)}({number}){_because(chain)}."
     at = rfc3339(restart.after.started.at)
-    return f"{what} was restarted (restart {restart.number}, {at}) because {reason(chain)}."
+    return f"{what} was restarted ({number}, {at}){_because(chain)}."
+
+
+def _because(chain: Sequence[Cause]) -> str:
+    if isinstance(chain[0], causes.EndNotRecorded):
+        return f"; why is not known: {reason(chain)}"
+    return f" because {reason(chain)}"
 
 
 def of_state(name: str, chain: Sequence[Cause]) -> str:
@@ -64,8 +71,11 @@ def reason(chain: Sequence[Cause]) -> str:
         words = f"{clause(itself)} after {clause(root)}"
     elif stopped is not None and root is not stopped:
         words = f"{words}, so {clause(stopped)}"
-    if exited is not None and str(exited.exit_code) not in words.split(" ") and not isinstance(root, causes.Gone):
-        words += f" (exit code {exited.exit_code})" if f"code {exited.exit_code}" not in words else ""
+    early = _first(chain, causes.KilledEarly)
+    words += f"; but {clause(early)}" if early is not None else ""
+    named = isinstance(root, causes.Gone | causes.ExitedByItself | causes.Unexplained) or itself is not None
+    if exited is not None and not named:
+        words += f" (exit code {exited.exit_code})"
     extra = [clause(one) for one in chain if isinstance(one, causes.NoticedLate | causes.ImageRemoved)]
     extra += [clause(one) for one in chain if isinstance(one, causes.ImagePulledAgain)]
     return "; ".join((words, *extra))
@@ -90,7 +100,11 @@ def _ending(name: str, chain: Sequence[Cause]) -> str:
         verb = "is being replaced" if replaced else "is being deleted"
     root = withdrawn if withdrawn is not None and not replaced else ending
     because = f" because {clause(root)}" if root is not None else ""
-    more = [clause(one) for one in chain if isinstance(one, causes.HookFailed | causes.Killed | causes.HookRunning)]
+    more = [
+        clause(one)
+        for one in chain
+        if isinstance(one, causes.HookFailed | causes.Killed | causes.KilledEarly | causes.HookRunning)
+    ]
     done = [clause(ended)] if ended is not None and not more else []
     return f"pod {name} {verb}{'; '.join((because, *more, *done))}"
 

@@ -84,12 +84,14 @@ class _Reading:
             self._to_run(life, fact)
 
     def _accept(self, fact: Fact, event: pod.SpecAccepted | pod.PodAdopted) -> None:
-        life = next((one for one in self.history.lives if one.uid == event.uid), None)
-        if life is None or isinstance(event, pod.PodAdopted):
-            life = Life(uid=event.uid)
+        adopted = isinstance(event, pod.PodAdopted)
+        life = self._life(event.uid)
+        # A static pod that is requested again gets the uid that it had before.
+        if life is None or adopted or life.of(pod.PodEnded):
+            life = Life(uid=event.uid, adopted=adopted)
             self.history.lives.append(life)
-        life.adopted = isinstance(event, pod.PodAdopted)
         life.manifest = event.manifest
+        life.specs.append((fact.position, event.manifest))
         if isinstance(event, pod.PodAdopted):
             for found in sorted((*event.before, *event.containers), key=lambda one: one.attempt):
                 if found.state != "created":
@@ -109,7 +111,11 @@ class _Reading:
 
     def _exited(self, life: Life, fact: Fact, event: pod.ContainerExited) -> None:
         run = self._by_id.get((life.uid, event.id))
-        if run is None or run.exit is not None:
+        if run is None:  # the entry about its start is missing
+            run = _run(fact, event, event.started_at, self._deaths.pop(event.id, []))
+            run.start_missing = True
+            self._add(life, run)
+        if run.exit is not None:
             return  # the second end of a container that something started again
         run.facts.append(fact)
         run.exit = Exit(
@@ -135,6 +141,9 @@ class _Reading:
         self._add(life, run)
 
     def _add(self, life: Life, run: Run) -> None:
+        before = self._by_name.get((life.uid, run.container))
+        if before is not None:
+            before.exit = before.exit or _noticed(before)
         life.runs.append(run)
         self._by_id[life.uid, run.id] = self._by_name[life.uid, run.container] = run
 
@@ -146,7 +155,8 @@ class _Reading:
                 run.again = run.again or fact
             return
         run = self._by_name.get((life.uid, event.container))
-        if run is not None and run.exit is not None:
+        if run is not None and run.attempt == event.attempt:
+            run.exit = run.exit or _noticed(run)
             run.scheduled = fact
 
     def _to_run(self, life: Life, fact: Fact) -> None:
@@ -179,6 +189,19 @@ def _run(fact: Fact, event: pod.ContainerEvent, started_at: int, facts: Sequence
         started_at=started_at,
         facts=[*facts] if fact in facts else [*facts, fact],
     )
+
+
+def _noticed(run: Run) -> Exit | None:
+    """Return the end of a run as pleg recorded it, if the pod's own entry about it is missing."""
+    for fact, event in run.of(pleg.ContainerDied)[:1]:
+        return Exit(
+            fact=fact,
+            exit_code=event.exit_code,
+            reason=event.reason,
+            started_at=event.started_at,
+            finished_at=event.finished_at,
+        )
+    return None
 
 
 def _adopted(fact: Fact, found: pod.FoundContainer) -> Run:

@@ -14,7 +14,10 @@ from chronolet.history.why.records import Life, PodHistory
 from chronolet_schemas import pleg, pod
 
 NEAR_MILLISECONDS = 10_000
-"""Containers may end this long before the loss of the connection to a stopping engine, or after it is back."""
+"""Containers may end this long after an engine is back that was killed."""
+SHUTDOWN_MILLISECONDS = 20_000
+"""Containers may end this long before a stopping engine closes its connections, or after others of their pod: dockerd
+gives containers 15 seconds (`shutdown-timeout`), or their own stop time-out and 5 seconds."""
 
 
 def outages(history: PodHistory) -> Sequence[tuple[Fact, pleg.StreamLost, Fact | None]]:
@@ -28,9 +31,9 @@ def outages(history: PodHistory) -> Sequence[tuple[Fact, pleg.StreamLost, Fact |
 
 def outage_at(history: PodHistory, at: int, *, whole_pod: bool) -> Sequence[Cause]:
     """Return the outage during which, or shortly before or after which, something ended at this time."""
-    for lost, event, back in outages(history):
+    for lost, event, back in reversed(outages(history)):
         until = (back.at if back else at) + NEAR_MILLISECONDS
-        if lost.at - NEAR_MILLISECONDS <= at <= until:
+        if lost.at - SHUTDOWN_MILLISECONDS <= at <= until:
             back_at = back.at if back else 0
             return (causes.EngineDown(error=event.error, back_at=back_at, whole_pod=whole_pod, **where(lost)),)
     return ()
@@ -44,7 +47,7 @@ def engine_ended(history: PodHistory, life: Life, at: int, sent: tuple[int, ...]
     """
     if sent is not None and causes.TERM not in sent:
         return ()
-    near = any(abs(event.finished_at - at) <= NEAR_MILLISECONDS for _, event in sandbox_deaths(life))
+    near = any(abs(event.finished_at - at) <= SHUTDOWN_MILLISECONDS for _, event in sandbox_deaths(life))
     return outage_at(history, at, whole_pod=True) if near else ()
 
 

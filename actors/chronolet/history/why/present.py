@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.containers import OF_A_CONTAINER, hook_running, runs_hook, since
-from chronolet.history.why.endings import ending
+from chronolet.history.why.endings import death_of, ending
 from chronolet.history.why.facts import Fact
 from chronolet.history.why.records import Life, PodHistory
-from chronolet.history.why.stops import changed_spec, hooks, withdrawn
+from chronolet.history.why.stops import changed_spec, hooks, killed_at_deadline, killed_early, withdrawn
 from chronolet_schemas import container_gc, pod
 
 _REJECTED = "Pod was rejected: "
@@ -54,7 +54,7 @@ def replacement(history: PodHistory, life: Life) -> tuple[Cause, ...]:
     """Return why the pod took the place of an earlier one of its name; nothing if there was none, or if that one had
     ended before this one was requested.
     """
-    index = history.lives.index(life)
+    index = history.number_of(life)
     awaits = _successor(history.lives[index - 1]) if index else None
     accepted = life.last(pod.SpecAccepted)
     if awaits is None or awaits[1].successor != life.uid or accepted is None:
@@ -80,20 +80,21 @@ def _ending(history: PodHistory, life: Life) -> Sequence[Cause]:
     reason: pod.EndReason = "Replaced" if _successor(life) else event.reason
     ending_ = causes.Ending(reason=reason, grace_period_seconds=event.grace_period_seconds, **where(fact))
     ended = [causes.Ended(milliseconds=max(gone.at - fact.at, 0), **where(gone)) for gone, _ in life.of(pod.PodEnded)]
-    return (*withdrawn(history.requests, life.uid), ending_, *_last_stops(life), *ended[-1:])
+    return (*withdrawn(history, life), ending_, *_last_stops(history, life), *ended[-1:])
 
 
-def _last_stops(life: Life) -> Iterator[Cause]:
+def _last_stops(history: PodHistory, life: Life) -> Iterator[Cause]:
     """Yield what went wrong while the containers of an ending pod were stopped."""
     for run in life.runs:
         stops = [event for _, event in run.of(pod.ContainerStopRequested) if event.reason in ("Deleted", "Replaced")]
         if not stops:
             continue
         yield from hooks(run, "PreStop")
-        if run.exit is not None and run.exit.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL:
+        if run.exit is not None and killed_at_deadline(run, death_of(run)):
             grace = stops[-1].grace_period_seconds
             yield causes.Killed(container=run.container, grace_period_seconds=grace, **where(run.exit.fact))
-        elif run.exit is None and runs_hook(run):
+        yield from killed_early(history, run, death_of(run), oom=False)
+        if run.exit is None and runs_hook(run):
             yield from hook_running(run)
 
 

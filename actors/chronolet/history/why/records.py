@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from chronolet.history.why.facts import E, Fact
+from chronolet.history.why.facts import E, Fact, Missing
+from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.podspec import Container, Pod
 
 
@@ -40,6 +41,8 @@ class Run(msgspec.Struct, kw_only=True):
     exit: Exit | None = None
     scheduled: Fact | None = None
     again: Fact | None = None
+    start_missing: bool = False
+    """Whether the log lacks the start: `started` is then the entry about the end."""
     facts: list[Fact] = msgspec.field(default_factory=list)
     """All facts about this run, with those about its death and its removal."""
 
@@ -58,9 +61,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     after: Run | None = None
 
     @property
-    def at(self) -> int:
-        """When the container was started again; while it was not, when its run ended."""
-        return self.after.started.at if self.after else _ended(self.before)
+    def position(self) -> Position:
+        """The entry about the next start; while there is none, about the end. Clocks can be set back, positions not."""
+        return self.after.started.position if self.after else _ended(self.before)
 
 
 class Life(msgspec.Struct, kw_only=True):
@@ -71,6 +74,8 @@ class Life(msgspec.Struct, kw_only=True):
 
     uid: str
     manifest: Pod = Pod()
+    specs: list[tuple[Position, Pod]] = msgspec.field(default_factory=list)
+    """Each accepted spec with the entry that has it, oldest first."""
     adopted: bool = False
     facts: list[Fact] = msgspec.field(default_factory=list)
     runs: list[Run] = msgspec.field(default_factory=list)
@@ -91,7 +96,18 @@ class Life(msgspec.Struct, kw_only=True):
 
     def definition(self, container: str) -> Container | None:
         """Return the container's definition in the latest spec."""
-        return next((one for _, one in definitions(self.manifest) if one.name == container), None)
+        return _definition(self.manifest, container)
+
+    def spec_of(self, run: Run) -> Pod | None:
+        """Return the spec that the run was started with; None if the log does not have it."""
+        if run.start_missing:
+            return None
+        return next((spec for position, spec in reversed(self.specs) if position < run.started.position), None)
+
+    def definition_of(self, run: Run) -> Container | None:
+        """Return the definition that the run was started with; None if the log does not have it."""
+        spec = self.spec_of(run)
+        return _definition(spec, run.container) if spec is not None else None
 
     def is_init(self, container: str) -> bool:
         """Whether the container is an init container that is expected to end."""
@@ -108,13 +124,13 @@ class Life(msgspec.Struct, kw_only=True):
         """
         names = [container] if container else self.names()
         found = [restart for name in names for restart in self._restarts_of(name)]
-        return sorted(found, key=lambda one: one.at)
+        return sorted(found, key=lambda one: one.position)
 
     def _restarts_of(self, container: str) -> Iterator[Restart]:
         runs, number = self.runs_of(container), 0
         for index, run in enumerate(runs):
             after = runs[index + 1] if index + 1 < len(runs) else None
-            if run.exit is None and after is None:
+            if run.exit is None and after is None and run.scheduled is None:
                 continue
             if self.is_init(container) and run.exit is not None and run.exit.exit_code == 0:
                 continue
@@ -137,6 +153,26 @@ class PodHistory(msgspec.Struct, kw_only=True):
         """Return the facts about the node whose event has this class."""
         return [(one, one.event) for one in self.node if isinstance(one.event, kind)]
 
+    def begin_of(self, life: Life) -> Position:
+        """Return the last entry of the earlier pod that had the same uid; START if there was none."""
+        before = [one for one in self.lives[: self.number_of(life)] if one.uid == life.uid and one.facts]
+        return before[-1].facts[-1].position if before else START
+
+    def number_of(self, life: Life) -> int:
+        """Return how many lives the name had before this one."""
+        return next((number for number, one in enumerate(self.lives) if one is life), 0)
+
+    def gap(self, after: Position, before: Position | None = None) -> Fact | None:
+        """Return the first gap in the log between two entries; None if there is none."""
+        return next(
+            (
+                fact
+                for fact, _ in self.node_events(Missing)
+                if after <= fact.position and (before is None or fact.position <= before)
+            ),
+            None,
+        )
+
 
 def definitions(manifest: Pod) -> Iterator[tuple[str, Container]]:
     """Yield all containers of a spec, each with the name of its list."""
@@ -149,5 +185,9 @@ def definitions(manifest: Pod) -> Iterator[tuple[str, Container]]:
         yield from ((name, one) for one in some)
 
 
-def _ended(run: Run) -> int:
-    return run.exit.fact.at if run.exit else run.started.at
+def _definition(spec: Pod, container: str) -> Container | None:
+    return next((one for _, one in definitions(spec) if one.name == container), None)
+
+
+def _ended(run: Run) -> Position:
+    return run.exit.fact.position if run.exit else run.started.position

@@ -11,7 +11,7 @@ from typing import Any
 
 from chronolet.history.why import causes
 from chronolet.history.why.causes import KILL, TERM, Cause
-from chronolet.history.why.wording import FILE, named, probe_result, quoted, requester, seconds, times
+from chronolet.history.why.wording import FILE, cut, named, probe_result, quoted, requester, seconds, times
 
 
 def clause(cause: Cause) -> str:
@@ -52,7 +52,11 @@ def _manifest(one: causes.ManifestChanged) -> str:
 
 
 def _out_of_memory(one: causes.OutOfMemory) -> str:
-    limit = f"its memory limit is {one.limit}" if one.limit else "it has no memory limit: the node or the pod ran out"
+    if one.limit is None:
+        limit = "its memory limit is not known"
+    else:
+        none = "it has no memory limit: the node or the pod ran out"
+        limit = f"its memory limit is {one.limit}" if one.limit else none
     what = "its main process" if one.main else "one of its processes, not the main one,"
     return f"the kernel killed {what} for lack of memory (OOM; {limit})"
 
@@ -67,13 +71,20 @@ def _other_signal(one: causes.OtherSignal) -> str:
         how = ", as `docker kill` does"
     else:
         how = ", as `docker stop` does" if TERM in one.signals else ", as `docker kill --signal` does"
-    return f"someone sent it {names} through Docker{how}; it was not chronolet"
+    maybe = "" if one.certain else ", and it may have ended because of that, or for another reason"
+    return f"someone sent it {names} through Docker{how}{maybe}; {_not_chronolet(one.others)}"
+
+
+def _not_chronolet(others: bool) -> str:
+    if others:
+        return "it was not chronolet"
+    return "it may have been chronolet, as entries of the log are missing or it had a reason to stop it"
 
 
 def _sandbox_died(one: causes.SandboxDied) -> str:
     if one.signals:
         sent = " and ".join(named(signal) for signal in one.signals)
-        return f"the pod's sandbox died: someone sent it {sent} through Docker, not chronolet"
+        return f"the pod's sandbox died: someone sent it {sent} through Docker; {_not_chronolet(one.others)}"
     return f"the pod's sandbox died with exit code {one.exit_code}, and with it all containers of the pod"
 
 
@@ -90,9 +101,18 @@ def _engine_down(one: causes.EngineDown) -> str:
 def _exited_by_itself(one: causes.ExitedByItself) -> str:
     words = f", after writing {quoted(one.last_words)}" if one.last_words else ""
     signal = one.exit_code - causes.EXIT_BY_SIGNAL
+    policy = f" (restartPolicy {one.policy})" if one.policy else ""
     if signal in causes.CRASHES:
-        return f"its process crashed with {named(signal)} (exit code {one.exit_code}){words}"
-    return f"its process exited by itself with code {one.exit_code}{words} (restartPolicy {one.policy})"
+        return (
+            f"its process ended with exit code {one.exit_code}{words}: it crashed with {named(signal)}, something sent "
+            "it this signal, or it exited with this code by itself"
+        )
+    if not one.not_docker:
+        return (
+            f"its process exited with code {one.exit_code}{words}: by itself, or because it was stopped through Docker "
+            f"(`docker stop`), whose notices of that time the log does not have{policy}"
+        )
+    return f"its process exited by itself with code {one.exit_code}{words}{policy}"
 
 
 def _unexplained(one: causes.Unexplained) -> str:
@@ -100,11 +120,19 @@ def _unexplained(one: causes.Unexplained) -> str:
     docker = "" if one.not_docker else f", someone sent {name} through Docker (`docker kill`)"
     inside = "" if one.signal == KILL else " or of the container"
     no_other = "sign of an OOM kill" if one.signal == KILL and not one.oom_at else "other cause"
-    earlier = f" (the last OOM kill in it was {seconds(one.at - one.oom_at)} before)" if one.oom_at else ""
+    again = ""
+    if one.signal == KILL and one.oom_at:
+        before = seconds(max(one.at - one.oom_at, 0))
+        again = (
+            ", the kernel killed it for lack of memory (it had killed a process of it "
+            f"{before} before; later kills of a run may not be recorded)"
+        )
+    no_stop = (
+        "chronolet did not stop it, and the log has" if one.others else "the log may lack a stop by chronolet, and has"
+    )
     return (
         f"its process ended with exit code {one.exit_code}: either a process of the host{inside} sent it {name} "
-        f"(`kill -{one.signal}`){docker}, or it exited with this code by itself; chronolet did not stop it, and the "
-        f"log has no {no_other}{earlier}"
+        f"(`kill -{one.signal}`){docker}{again}, or it exited with this code by itself; {no_stop} no {no_other}"
     )
 
 
@@ -115,14 +143,43 @@ _STOP_REASONS: Mapping[str, str] = {
     "PodCompleted": ", because the pod's other containers were done,",
 }
 """Why a container was stopped, for the reasons that have no cause of their own."""
+_RECORDED_REASONS: Mapping[str, str] = {
+    "SpecChanged": ", because its manifest was changed,",
+    "SandboxGone": ", because the pod's sandbox died or had to be replaced,",
+    "PodFailed": ", because its pod failed,",
+    "FailedPostStartHook": ", because its postStart hook failed,",
+    "LivenessFailed": ", because its liveness probe failed,",
+    "StartupFailed": ", because its startup probe failed,",
+}
+"""Why a container was stopped, for the reasons whose cause is mostly in the log, but may be missing."""
 
 
 def _stopped(one: causes.Stopped) -> str:
     sent = [signal for signal in one.signals or () if signal != KILL]
     first = f"{named(sent[0])} and " if sent else ""
     killed = ", and killed it with SIGKILL at its end" if one.killed else ""
-    why = _STOP_REASONS.get(one.reason, "")
+    why = _STOP_REASONS.get(one.reason, "" if one.explained else _RECORDED_REASONS.get(one.reason, ""))
+    if one.signals == ():
+        return f"chronolet requested its stop{why}, and it ended before Docker sent any signal"
     return f"chronolet stopped it{why} with {first}a grace period of {one.grace_period_seconds} s{killed}"
+
+
+def _killed_early(one: causes.KilledEarly) -> str:
+    begin = "it was killed before the end of its grace period"
+    if one.docker:
+        return f"{begin}: someone sent it SIGKILL through Docker"
+    if one.oom:
+        return f"{begin}: the kernel killed it for lack of memory"
+    return f"{begin}, or exited with code 137 by itself; the log does not show which, nor what killed it"
+
+
+def _rebooted(one: causes.Rebooted) -> str:
+    if one.near:
+        return "the machine was rebooted"
+    return (
+        "it ended unobserved, and the machine was booted again after that: either the machine went down with it, or "
+        "something killed it before, or it exited by itself"
+    )
 
 
 def _noticed_late(one: causes.NoticedLate) -> str:
@@ -156,7 +213,7 @@ def _failed(one: causes.Failed) -> str:
 def _blocked(one: causes.Blocked) -> str:
     what = f"container {one.container}" if one.container else "the pod"
     reason = f"{one.reason}: " if one.reason else ""
-    return f"{what} cannot be started as its manifest defines it: {reason}{one.message}"
+    return f"{what} cannot be started as its manifest defines it: {reason}{cut(one.message)}"
 
 
 def _device_lost(one: causes.DeviceLost) -> str:
@@ -166,7 +223,7 @@ def _device_lost(one: causes.DeviceLost) -> str:
 
 def _image_missing(one: causes.ImageMissing) -> str:
     again = f" ({one.failures} attempts so far)" if one.failures > 1 else ""
-    return f"image {one.image} of container {one.container} is not available: {one.reason}: {one.message}{again}"
+    return f"image {one.image} of container {one.container} is not available: {one.reason}: {cut(one.message)}{again}"
 
 
 def _image_removed(one: causes.ImageRemoved) -> str:
@@ -190,11 +247,20 @@ def _hook_running(one: causes.HookRunning) -> str:
 
 def _start_failed(one: causes.StartFailed) -> str:
     again = f" ({one.failures} attempts so far)" if one.failures > 1 else ""
-    return f"Docker could not start it: {one.reason}: {one.message}{again}"
+    return f"Docker could not start it: {one.reason}: {cut(one.message)}{again}"
 
 
 def _collected(one: causes.Collected) -> str:
     return f"container collection removed its dead container (rule {one.rule.replace('_', ' ')})"
+
+
+def _after(milliseconds: int) -> str:
+    return f" after {seconds(milliseconds)}" if milliseconds >= 0 else ""
+
+
+def _later(milliseconds: int) -> str:
+    """Return how long after its end a container was started; nothing if a clock was set back meanwhile."""
+    return f" {seconds(milliseconds)} after its end" if milliseconds >= 0 else ""
 
 
 _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
@@ -205,22 +271,24 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.OtherSignal: _other_signal,
     causes.SandboxDied: _sandbox_died,
     causes.EngineDown: _engine_down,
-    causes.Rebooted: lambda _: "the machine was rebooted",
+    causes.Rebooted: _rebooted,
+    causes.EndNotRecorded: lambda _: "its end is not recorded in the log",
+    causes.KilledEarly: _killed_early,
     causes.Gone: lambda _: (
-        "Docker no longer had it when chronolet looked, so its real exit code is not known: something removed it, as "
-        "`docker rm -f` does"
+        "Docker no longer had it when chronolet looked, so its real exit code is not known: someone removed it, as "
+        "`docker rm -f` does, or Docker lost it"
     ),
     causes.StartFailed: _start_failed,
     causes.ExitedByItself: _exited_by_itself,
     causes.Unexplained: _unexplained,
     causes.Stopped: _stopped,
     causes.Exited: lambda one: (
-        f"container {one.container} ended with exit code {one.exit_code} after {seconds(one.milliseconds)}"
+        f"container {one.container} ended with exit code {one.exit_code}{_after(one.milliseconds)}"
     ),
     causes.NoticedLate: _noticed_late,
     causes.BackOff: lambda one: f"container {one.container} waits for a back-off of {one.seconds} s",
     causes.Restarted: lambda one: (
-        f"container {one.container} was started again {seconds(one.milliseconds)} after its end (attempt {one.attempt})"
+        f"container {one.container} was started again{_later(one.milliseconds)} (attempt {one.attempt})"
     ),
     causes.Collected: _collected,
     causes.Withdrawn: _withdrawn,
@@ -250,20 +318,48 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.Running: lambda one: (
         "it was running when this log began" if one.adopted else "all its containers run as their manifest wants"
     ),
+    causes.LogGap: lambda _: "entries of the log after that could not be read here, and what they said is not known",
     causes.LogLost: lambda one: f"Redis lost {one.entries} entries of the log, and what they said is not known",
 }
 
 
+_EVENTS = "Docker's own notices of that time (docker events), which the log does not have"
+_GAP = "the missing entries of the log"
+
+
 def _signal_sender(one: causes.Unexplained) -> Sequence[str]:
     audit = f"an audit of signals on the host (auditctl -S kill), which names the sender of {named(one.signal)}"
-    docker = "Docker's own notices of that time (docker events), which were not being followed"
-    return (audit,) if one.not_docker else (audit, docker)
+    oom = ("the kernel's log of that time (journalctl -k), which names each OOM kill",) if one.oom_at else ()
+    return (audit, *oom, *(() if one.not_docker else (_EVENTS,)), *(() if one.others else (_GAP,)))
+
+
+def _exit_evidence(one: causes.ExitedByItself) -> Sequence[str]:
+    crash = one.exit_code - causes.EXIT_BY_SIGNAL in causes.CRASHES
+    core = ("the kernel's log of that time, or a core dump, which show a crash",) if crash else ()
+    return (*core, *(() if one.not_docker else (_EVENTS,)))
+
+
+def _client(one: causes.OtherSignal) -> Sequence[str]:
+    client = "an audit of Docker's socket, or its debug log, which name the client"
+    own = () if one.certain else ("the program's own log, which may show whether it exited because of the signal",)
+    return (client, *own, *(() if one.others else (_GAP,)))
+
+
+def _early_killer(one: causes.KilledEarly) -> Sequence[str]:
+    if one.docker:
+        return ("an audit of Docker's socket, or its debug log, which name the client",)
+    return () if one.oom else ("the kernel's log, and an audit of signals on the host (auditctl -S kill)", _EVENTS)
 
 
 _LACKING: Mapping[type[Cause], Callable[[Any], Sequence[str]]] = {
     causes.Unexplained: _signal_sender,
-    causes.Gone: lambda _: ("Docker's notices of that time (docker events), which were not being followed",),
-    causes.OtherSignal: lambda _: ("an audit of Docker's socket, or its debug log, which name the client",),
+    causes.ExitedByItself: _exit_evidence,
+    causes.KilledEarly: _early_killer,
+    causes.EndNotRecorded: lambda _: (_GAP,),
+    causes.Rebooted: lambda one: () if one.near else ("the times of the machine's boots (journalctl --list-boots)",),
+    causes.SandboxDied: lambda one: () if one.others else (_GAP,),
+    causes.Gone: lambda _: (_EVENTS,),
+    causes.OtherSignal: _client,
     causes.EngineDown: lambda one: (
         ("the logs of dockerd and of the kernel of that time",) if not one.whole_pod else ("the log of dockerd",)
     ),

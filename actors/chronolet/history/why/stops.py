@@ -12,47 +12,94 @@ import msgspec
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.outages import engine_ended, sandbox_deaths, sent_to
+from chronolet.history.why.outages import engine_ended, outage_at, sandbox_deaths, sent_to
 from chronolet.history.why.records import Exit, Life, PodHistory, Run, definitions
 from chronolet_schemas import manifests, pleg, pod, prober
 from chronolet_schemas.podspec import Pod
 
 Stop = tuple[Fact, pod.ContainerStopRequested]
 
+SLACK_MILLISECONDS = 1_000
+"""Times of Docker and of the agent may differ by this, and a signal may take this long."""
 _PROBES: Mapping[str, prober.ProbeName] = {"LivenessFailed": "Liveness", "StartupFailed": "Startup"}
 
 
 def stop_of(run: Run, exit_: Exit, death: pleg.ContainerDied | None) -> Stop | None:
-    """Return the first request to stop this run; None if there is none, or if it came too late to end the run."""
+    """Return the first request to stop this run; None if there is none, or if it came too late to end the run.
+
+    It came too late if the run ended before it, or so shortly after it that no signal was sent yet.
+    """
     found = next(iter(run.of(pod.ContainerStopRequested)), None)
     if found is None or found[0].position > exit_.fact.position:
         return None
-    untouched = death is not None and death.sent == ()
-    return None if untouched and not _hook_ended_it(run) else found
+    untouched = death is not None and death.sent == () and not _hook_ran(run)
+    before = exit_.finished_at - found[0].at
+    too_late = before < (SLACK_MILLISECONDS if untouched else -SLACK_MILLISECONDS)
+    return None if exit_.finished_at and too_late else found
 
 
-def _hook_ended_it(run: Run) -> bool:
+def _hook_ran(run: Run) -> bool:
     """Whether the run may have ended during its preStop hook, before any signal."""
     return any(event.hook == "PreStop" for _, event in run.of(pod.HookRequested))
 
 
-def stopped(history: PodHistory, life: Life, run: Run, stop: Stop, death: pleg.ContainerDied | None) -> Sequence[Cause]:
-    """Return the causes of a stop."""
+def killed_at_deadline(run: Run, death: pleg.ContainerDied | None) -> bool:
+    """Return whether a stopped run was killed because its grace period was over.
+
+    The deadline is that of the last request before the end. Without a time of the end, the signals must show it.
+    """
+    if run.exit is None or run.exit.exit_code != causes.EXIT_BY_SIGNAL + causes.KILL:
+        return False
+    sent = death.sent if death else None
+    if sent is not None and causes.KILL not in sent:
+        return False
+    if not run.exit.finished_at:
+        return sent is not None
+    deadline = _deadline(run, run.exit)
+    return deadline == 0 or run.exit.finished_at >= deadline - SLACK_MILLISECONDS
+
+
+def _deadline(run: Run, exit_: Exit) -> int:
+    requested = [(fact.position, event.deadline) for fact, event in run.of(pod.ContainerStopRequested)]
+    released = [(fact.position, event.deadline) for fact, event in run.of(pod.ContainerStopReleased)]
+    before = sorted(one for one in (*requested, *released) if one[0] <= exit_.fact.position)
+    return before[-1][1] if before else 0
+
+
+def killed_early(
+    history: PodHistory, run: Run, death: pleg.ContainerDied | None, *, oom: bool
+) -> Sequence[causes.KilledEarly]:
+    """Return that a run was killed before the deadline of its stop; nothing if it was not, or if Docker ended."""
+    exit_ = run.exit
+    killed = exit_ is not None and exit_.exit_code == causes.EXIT_BY_SIGNAL + causes.KILL
+    if exit_ is None or not killed or not exit_.finished_at or killed_at_deadline(run, death):
+        return ()
+    if outage_at(history, exit_.finished_at, whole_pod=False):
+        return ()
+    docker = death is not None and causes.KILL in (death.sent or ())
+    return (causes.KilledEarly(oom=oom and not docker, docker=docker, **where(exit_.fact)),)
+
+
+def stopped(
+    history: PodHistory, life: Life, run: Run, stop: Stop, death: pleg.ContainerDied | None, *, oom: bool = False
+) -> Sequence[Cause]:
+    """Return the causes of a stop. `oom`: the kernel killed a process of the container shortly before its end."""
     fact, event = stop
     sent = death.sent if death else None
-    code = run.exit.exit_code if run.exit else 0
-    killed = code == causes.EXIT_BY_SIGNAL + causes.KILL and (sent is None or causes.KILL in sent)
+    reason = _reason(history, life, run, event)
     return (
-        *_reason(history, life, run, event),
+        *reason,
         causes.Stopped(
             container=run.container,
             reason=event.reason,
             grace_period_seconds=event.grace_period_seconds,
             signals=sent,
-            killed=killed,
+            killed=killed_at_deadline(run, death),
+            explained=bool(reason),
             **where(fact),
         ),
         *hooks(run, "PreStop"),
+        *killed_early(history, run, death, oom=oom),
     )
 
 
@@ -77,8 +124,14 @@ def _reason(history: PodHistory, life: Life, run: Run, event: pod.ContainerStopR
 
 
 def _probe(life: Life, run: Run, probe: prober.ProbeName) -> Sequence[Cause]:
-    for fact, event in reversed(life.of(prober.ResultChanged)):
-        if event.probe == probe and event.id == run.id and event.result == "failure":
+    """Return the failure of this probe that the run was stopped for; the last one before it, if the entry about the
+    probe's result is missing.
+    """
+    stop = run.of(pod.ContainerStopRequested)[0][0].position
+    results = [one for one in life.of(prober.ResultChanged) if one[1].result == "failure"]
+    failures: list[tuple[Fact, prober.ResultChanged | prober.ProbeFailed]] = [*life.of(prober.ProbeFailed), *results]
+    for fact, event in reversed(failures):
+        if event.probe == probe and event.id == run.id and fact.position < stop:
             held = [one.held_milliseconds for _, one in run.of(pleg.ProbeKillReleased)]
             return (
                 causes.ProbeFailed(
@@ -152,19 +205,22 @@ def _change(name: str, before: object, after: object) -> str:
 
 def _sandbox(history: PodHistory, life: Life, run: Run) -> Sequence[Cause]:
     """Return the death of the run's sandbox; nothing if chronolet stopped it, to replace it."""
-    died = [one for one in sandbox_deaths(life) if one[0].position > run.started.position]
-    if not died:
+    deaths = [one for one in sandbox_deaths(life) if one[0].position > run.started.position]
+    if not deaths:
         return ()
-    fact, event = died[0]
+    fact, event = deaths[0]
     sent = sent_to(life, event.id)
     died_with_it = engine_ended(history, life, event.finished_at, sent)
-    return died_with_it or (causes.SandboxDied(exit_code=event.exit_code, signals=sent, **where(fact)),)
+    others = history.gap(run.started.position, fact.position) is None
+    died = causes.SandboxDied(exit_code=event.exit_code, signals=sent, others=others, **where(fact))
+    return died_with_it or (died,)
 
 
-def withdrawn(requests: Sequence[Fact], uid: str) -> Sequence[Cause]:
-    """Return the last request to end the pod with this uid."""
+def withdrawn(history: PodHistory, life: Life) -> Sequence[Cause]:
+    """Return the last request to end the pod in this life: an earlier pod may have had the same uid."""
+    begin = history.begin_of(life)
     return [
         causes.Withdrawn(source=one.event.source, grace_period_seconds=one.event.grace_period_seconds, **where(one))
-        for one in requests
-        if isinstance(one.event, manifests.PodWithdrawn) and one.event.uid == uid
+        for one in history.requests
+        if isinstance(one.event, manifests.PodWithdrawn) and one.event.uid == life.uid and one.position > begin
     ][-1:]

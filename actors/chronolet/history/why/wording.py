@@ -25,10 +25,19 @@ def named(signal: int) -> str:
     return SIGNALS.get(signal, f"signal {signal}")
 
 
-def quoted(text: str) -> str:
-    """Return a text of a program on one line, in quotation marks, cut if it is long."""
+def cut(text: str) -> str:
+    """Return a text on one line, cut if it is long."""
     line = " ".join(text.split())
-    return f'"{line}"' if len(line) <= _LONG else f'"{line[:_LONG]}..."'
+    return line if len(line) <= _LONG else f"{line[:_LONG]}..."
+
+
+def quoted(text: str) -> str:
+    """Return a text of a program on one line, in quotation marks, cut if it is long.
+
+    It cannot end the quotation: a program must not put words into our mouth.
+    """
+    inner = cut(text).replace('"', "'")
+    return f'"{inner}"'
 
 
 def requester(source: str) -> str:

@@ -41,32 +41,37 @@ class ManifestChanged(Cause, frozen=True, kw_only=True):
 
 class OutOfMemory(Cause, frozen=True, kw_only=True):
     """The kernel killed a process of the container for lack of memory. `main`: the container's main process, so that
-    the container ended. `limit`: the container's memory limit as in the manifest, empty if it has none.
+    the container ended. `limit`: its memory limit when it was started, empty if it had none, None if that is not known.
     """
 
     main: bool
-    limit: str = ""
+    limit: str | None = None
 
 
 class OtherSignal(Cause, frozen=True, kw_only=True):
     """A client of Docker other than chronolet had it send signals to the container.
 
     `removed`: the container was removed right after its death. `started_again`: something other than chronolet started
-    the container again.
+    the container again. `certain`: the signals ended it, as its exit code or the time of the last signal shows.
+    `others`: it was not chronolet: no entry that would show that can be missing.
     """
 
     signals: tuple[int, ...]
     removed: bool = False
     started_again: bool = False
+    certain: bool = True
+    others: bool = True
 
 
 class SandboxDied(Cause, frozen=True, kw_only=True):
     """The pod's sandbox, the container that holds its network, died; all containers of the pod are replaced with it.
-    `signals`: what clients of Docker had it send to the sandbox; None if that is not known.
+    `signals`: what clients of Docker had it send to the sandbox; None if that is not known. `others`: it was not
+    chronolet: no entry that would show that can be missing.
     """
 
     exit_code: int
     signals: tuple[int, ...] | None = None
+    others: bool = True
 
 
 class EngineDown(Cause, frozen=True, kw_only=True):
@@ -80,14 +85,21 @@ class EngineDown(Cause, frozen=True, kw_only=True):
 
 
 class Rebooted(Cause, frozen=True, kw_only=True):
-    """The machine was booted again while the container was running."""
+    """The machine was booted again, as far as the log knows while the container was running. `near`: the container's
+    end is not known, or was shortly before chronolet was there again.
+    """
 
     before: str
     after: str
+    near: bool = True
 
 
 class Gone(Cause, frozen=True, kw_only=True):
     """Docker no longer had the container when chronolet looked for it: nothing observed its end."""
+
+
+class EndNotRecorded(Cause, frozen=True, kw_only=True):
+    """The log has no entry about the end of this run, only about the next one."""
 
 
 class StartFailed(Cause, frozen=True, kw_only=True):
@@ -100,25 +112,29 @@ class StartFailed(Cause, frozen=True, kw_only=True):
 
 class ExitedByItself(Cause, frozen=True, kw_only=True):
     """The process ended, and nothing in the log ended it. `last_words`: its termination message. `policy`: the restart
-    policy that applies.
+    policy that applied, empty if that is not known. `not_docker`: Docker's notices show that none of its clients sent a
+    signal.
     """
 
     exit_code: int
     policy: str
     last_words: str = ""
+    not_docker: bool = True
 
 
 class Unexplained(Cause, frozen=True, kw_only=True):
     """The process ended with an exit code that stands for a signal, and the log does not say who sent the signal.
 
-    `not_docker`: Docker's notices show that none of its clients sent one. `oom_at`: when the kernel had killed a
-    process of the container for lack of memory, too long before to explain this; 0 for never.
+    `not_docker`: Docker's notices show that none of its clients sent one. `oom_at`: when the kernel first killed a
+    process of the container for lack of memory, too long before to explain this; 0 for never. Later kills of the same
+    run may not be recorded. `others`: it was not chronolet: no entry that would show that can be missing.
     """
 
     exit_code: int
     signal: int
     not_docker: bool
     oom_at: int = 0
+    others: bool = True
 
 
 # -- what chronolet did ------------------------------------------------------------------------------------------------
@@ -131,6 +147,18 @@ class Stopped(Cause, frozen=True, kw_only=True):
     signals: tuple[int, ...] | None = None
     killed: bool = False
     """Whether the container had not ended within its grace period and was killed."""
+    explained: bool = False
+    """Whether a cause before this one in the chain is the reason."""
+
+
+class KilledEarly(Cause, frozen=True, kw_only=True):
+    """A container that chronolet was stopping was killed before its deadline, so by something else.
+
+    `oom`: by the kernel, for lack of memory. `docker`: by a client of Docker. Neither: the log does not show by what.
+    """
+
+    oom: bool = False
+    docker: bool = False
 
 
 class Exited(Cause, frozen=True, kw_only=True):
@@ -139,7 +167,7 @@ class Exited(Cause, frozen=True, kw_only=True):
     container: str
     exit_code: int
     milliseconds: int
-    """How long the run took."""
+    """How long the run took; negative if that is not known."""
 
 
 class NoticedLate(Cause, frozen=True, kw_only=True):
@@ -158,7 +186,7 @@ class BackOff(Cause, frozen=True, kw_only=True):
 
 
 class Restarted(Cause, frozen=True, kw_only=True):
-    """The container was started again, `milliseconds` after its end."""
+    """The container was started again, `milliseconds` after its end; negative if that is not known."""
 
     container: str
     attempt: int

@@ -162,6 +162,10 @@ class Running(Cause, frozen=True, kw_only=True):
     adopted: bool = False
 
 
+class LogGap(Cause, frozen=True, kw_only=True):
+    """Entries of the log could not be read here, so that what they recorded is not known."""
+
+
 class LogLost(Cause, frozen=True, kw_only=True):
     """Redis lost entries of the log, so that what they said is not known."""
 
