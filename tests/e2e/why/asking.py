@@ -47,4 +47,12 @@ def first_sentence(node: Node, name: str, *options: str) -> str:
 
 def wrong(sentence: str, expected: Sequence[str]) -> list[str]:
     """Return which of these texts a sentence lacks; a text that begins with `!` must not be in it."""
-    return [one for one in expected if (one[1:] in sentence) == one.startswith("!") and one not in sentence]
+    return [one for one in expected if (one[1:] in sentence if one.startswith("!") else one not in sentence)]
+
+
+def noticed(node: Node, name: str, container: str = "app") -> bool:
+    """Return whether the container's first death came with its signals. It did not if a listing found the death before
+    Docker's notice of it was read, which happens on a loaded machine.
+    """
+    died = node.journal.wait_for_event(pleg.ContainerDied, pod=f"default/{name}", container=container)
+    return died.sent is not None

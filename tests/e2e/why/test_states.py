@@ -68,9 +68,9 @@ ANSWERS: dict[str, tuple[str, ...]] = {
     "badstop": ("was deleted", "preStop hook failed", "cannot drain"),
 }
 RESTARTS: dict[str, tuple[str, ...]] = {
-    "init": ("container setup of default/init", "exited by itself with code 9", "waits in a back-off of 10 s"),
-    "sidecar": ("container proxy of default/sidecar", "exited by itself with code 6", "waits in a back-off of 10 s"),
-    "loop": ("container app of default/loop", "exited by itself with code 3", "waits in a back-off of 10 s"),
+    "init": ("container setup of default/init", "with code 9", "by itself", "waits in a back-off of 10 s"),
+    "sidecar": ("container proxy of default/sidecar", "with code 6", "by itself", "waits in a back-off of 10 s"),
+    "loop": ("container app of default/loop", "with code 3", "by itself", "waits in a back-off of 10 s"),
 }
 
 
