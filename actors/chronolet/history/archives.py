@@ -42,7 +42,7 @@ class NodeArchive:
                     last = entry.position
                     yield entry
         except (ArchiveDamaged, OSError) as damaged:
-            raise HistoryMissing(str(damaged), _end_of_file(archive, last)) from damaged
+            raise HistoryMissing(str(damaged), _resume(archive, last)) from damaged
 
     def numbered(self, number: int) -> Entry | None:
         """See `ArchiveReader`. Raises HistoryMissing if the entry's file is damaged."""
@@ -55,9 +55,15 @@ class NodeArchive:
             raise HistoryMissing(str(damaged)) from damaged
 
 
-def _end_of_file(archive: Archive, last: Position) -> Position | None:
-    """Return the end of the file that the entry after `last` is in; None if the files cannot be listed."""
+def _resume(archive: Archive, last: Position) -> Position | None:
+    """Return from where on the entries after `last` can be read again: the end of the damaged file that has the next
+    one, or the beginning of the next file if that one is missing. None if the files cannot be listed, or none follows.
+    """
     try:
-        return min((part.last for part in archive.files() if part.last > last), default=None)
+        following = min((part for part in archive.files() if part.last > last), key=lambda one: one.last, default=None)
     except (ArchiveDamaged, OSError):
         return None
+    if following is None:
+        return None
+    missing = following.first.n > last.n + 1
+    return Position(following.first.milliseconds, following.first.n - 1) if missing else following.last
