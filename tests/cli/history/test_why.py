@@ -256,7 +256,7 @@ def test_a_damaged_signal_of_chronolet_is_not_an_accusation() -> None:
     with node.server.changed:
         node.server.append(Record("pod.ContainerStopRequested@1", WEB, "", "pod#1", "", b"\xc1"))
     node.write("pleg/node", died(0, (15, 9)))
-    exited = {"exit_code": 137, "reason": "Error", "started_at": NOON, "finished_at": NOON}
+    exited: dict[str, Any] = {"exit_code": 137, "reason": "Error", "started_at": NOON, "finished_at": NOON}
     node.write(WEB, pod.ContainerExited(**APP, attempt=0, id=IDS[0], **exited), *start(APP, 1, IDS[1], node.now))
     sentence = node.run("why", "web").output.splitlines()[0]
     assert "it was not chronolet" not in sentence

@@ -19,10 +19,10 @@ from chronolet.history.why import causes, headlines
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.endings import ending
 from chronolet.history.why.facts import Fact
+from chronolet.history.why.lacking import settled_by
 from chronolet.history.why.present import replacement, trouble
 from chronolet.history.why.records import Life, PodHistory, Restart
 from chronolet.history.why.resources import pulled_again
-from chronolet.history.why.sentences import settled_by
 from chronolet.history.why.timeline import Step, timeline
 from chronolet_schemas import container_gc, kernel, manifests, pleg, pod
 from chronolet_schemas.envelope import START
