@@ -185,6 +185,17 @@ def test_a_liveness_failure_whose_result_is_missing_is_named_from_the_probes_or_
     assert "chronolet stopped it, because its liveness probe failed, with SIGTERM" in bare.sentence()
 
 
+def test_what_chronolet_did_before_the_log_began_is_not_known() -> None:
+    dead = pod.FoundContainer(container="app", attempt=0, id="app0", state="exited", exit_code=137, finished_at=NOON)
+    spec: dict[str, Any] = {"source": "apply", "digest": "d", "manifest": manifest(), "accepted_at": NOON}
+    adopted = pod.PodAdopted(**POD, **spec, sandbox_hash="s", container_hashes={}, containers=(dead,))
+    story = Story()
+    story.facts.clear()
+    sentence = story.has(adopted).restarts(1).sentence()
+    assert "the log may lack a stop by chronolet" in sentence
+    assert "chronolet did not stop it" not in sentence
+
+
 def test_a_healthy_pod_names_what_could_not_be_read() -> None:
     assert Story().runs().unread().causes() == [causes.Running, causes.LogGap]
 

@@ -146,7 +146,9 @@ def _not_chronolet(history: PodHistory, life: Life, run: Run, exit_: Exit) -> bo
     ends = (pod.TerminationRequested, pod.PodFailed)
     ending_ = any(fact.position < exit_.fact.position for kind in ends for fact, _ in life.of(kind))
     gap = history.gap(run.started.position, exit_.fact.position)
-    return not (failed or ending_ or gap or run.start_missing or not isinstance(exit_.fact.event, pod.PodEvent))
+    # The pod's own entry about the end is missing, or the end was before the log began.
+    unrecorded = not isinstance(exit_.fact.event, pod.PodEvent) or isinstance(exit_.fact.event, pod.PodAdopted)
+    return not (failed or ending_ or gap or run.start_missing or unrecorded)
 
 
 def _may_end(signal: int, exit_code: int) -> bool:
