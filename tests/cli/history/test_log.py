@@ -107,7 +107,7 @@ def test_the_version_in_json_is_that_of_its_data(monkeypatch: pytest.MonkeyPatch
     def upcast(data: dict[str, Any]) -> dict[str, Any]:
         return {"by_milliseconds": data["by_seconds"] * 1_000}
 
-    monkeypatch.setitem(upcasting.UPCASTERS, ("kernel.ClockJumped", 0), upcast)  # type: ignore[arg-type]
+    monkeypatch.setitem(upcasting.UPCASTERS, ("kernel.ClockJumped", 0), upcast)
     begun = Entry(Position(7, 1), "kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
     old = msgspec.msgpack.encode({"by_seconds": 2})
     entry = Entry(Position(7, 2), "kernel.ClockJumped@0", "shard/pod/0", "", "pod/0#1", "", old)

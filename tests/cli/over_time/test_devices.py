@@ -85,7 +85,7 @@ def test_the_former_holder_of_a_shared_device_is_the_one_that_had_it_last() -> N
     refused = devices.DevicesRefused(
         pod="default/web", uid="u", container="app", resource=GPU, reason="AllocateFailed", message="no"
     )
-    shared = [[setup], [*claim("u", "web", "a")][:1], [refused]]
+    shared: list[Sequence[Event]] = [[setup], [*claim("u", "web", "a")][:1], [refused]]
     *_, again = tenures(written(*shared, [*claim("u", "web", "a")]))
     assert (again["container"], again["before"]["container"]) == ("app", "setup")
     assert "until" not in again["before"], "setup still holds it"

@@ -1,6 +1,7 @@
 """The window of `replay --step`: next, back and jump show the same steps as a replay from the beginning."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -78,7 +79,7 @@ def test_a_part_of_the_log_that_is_missing_is_no_end_of_the_log() -> None:
 
     shown.jump(BEGINNING)
     assert shown.next() == every[0]
-    shown._more = iter(missing, None)
+    shown._more = cast("Iterator[Frame]", map(missing, [START]))
     shown._node.entries = missing  # type: ignore[method-assign]
     for _ in range(2):
         with pytest.raises(HistoryMissing):
