@@ -69,7 +69,10 @@ class Server(ABC):
         self._listener.server_close()
 
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        length = int(handler.headers.get("Content-Length", 0))
+        body = handler.rfile.read(length)
+        if len(body) < length:  # the client was killed while it sent the request
+            return
         with self.lock:
             self.requests += 1
             fault = self.faults.popleft() if self.faults else None
