@@ -83,7 +83,11 @@ class SharedNode:
             found = self.owners()
             return found.keys() == set(names) and max(found.values()) - min(found.values()) <= 1
 
-        wait_until(is_even, f"an even share of {names}; logs: {[self.node.log_of_other(one)[-600:] for one in names]}")
+        try:
+            wait_until(is_even, f"an even share of {names}")
+        except TimeoutError as error:
+            logs = [self.node.log_of_other(one)[-1_500:] for one in names]
+            raise TimeoutError(f"{error}; the owners are {self.owners()}; logs: {logs}") from error
 
     def moves(self) -> int:
         client = self.client()
