@@ -93,7 +93,6 @@ def restarted(node: Node) -> Node:
     apply(node, PODS["changed"] | {"image": "busybox:again"})
     for name in PODS:
         node.journal.wait_for_event(pods.ContainerStarted, 60, pod=f"default/{name}", container="app", attempt=1)
-    node.journal.wait_for_event(pods.ExitRead, pod="default/exit1", attempt=0)
     forget(node)
     return node
 
@@ -109,6 +108,9 @@ def test_the_first_sentence_names_the_cause(restarted: Node, name: str) -> None:
     assert f"container app of default/{name} was restarted (restart 1, " in sentence
     seen = noticed(restarted, name, "POD" if name == "boxless" else "app")
     expected = ANSWERS[name] if seen else UNNOTICED.get(name, ANSWERS[name])
+    if not restarted.journal.events(pods.ExitRead, pod=f"default/{name}", attempt=0):
+        # On a busy machine, the next attempt may begin before the message of a dead container is read.
+        expected = tuple(text for text in expected if text != "no config file")
     assert wrong(sentence, expected) == [], sentence
 
 
