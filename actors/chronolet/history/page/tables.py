@@ -3,7 +3,7 @@
 Input: rows, in the order of the log. Output: parts: the objects' names; for each row, when it begins, how it looks, and
 its cells. Next: `recording`.
 
-The rows of an object are consecutive, oldest first, so the row at a moment is found by bisection, whatever the moment.
+The rows of an object are consecutive, oldest first, so the row at a moment is found by bisection for every moment.
 Each column of cells has a dictionary of its own: most cells of an object are equal from row to row.
 """
 

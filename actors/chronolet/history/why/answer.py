@@ -36,7 +36,7 @@ class WhyError(ValueError):
 
 
 class Question(NamedTuple):
-    """What to explain: the restart with this number, the last one (`restart`), or whatever matters most.
+    """What to explain: the restart with this number, the last one (`restart`), or what matters most.
 
     `container`: only this one; empty for all.
     """

@@ -39,7 +39,7 @@ class Fact(NamedTuple):
     """One entry of the log. `actor`: who wrote it, with the epoch: each process that takes over a shard has its own.
 
     `silent_until`, for a container's death: when the first entry of the log after the death itself was written,
-    whatever that was about; 0 for other facts, and if the death is too long ago to tell.
+    no matter what that was about; 0 for other facts, and if the death is too long ago to tell.
     """
 
     stamp: Stamp

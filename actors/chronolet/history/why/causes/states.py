@@ -167,6 +167,6 @@ class LogGap(Cause, frozen=True, kw_only=True):
 
 
 class LogLost(Cause, frozen=True, kw_only=True):
-    """Redis lost entries of the log, so that what they said is not known."""
+    """Redis lost entries of the log, so that what they recorded is not known."""
 
     entries: int
