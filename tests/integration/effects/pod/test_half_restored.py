@@ -37,7 +37,10 @@ code=$?
 if [ -e {folder}/armed ]; then
     for word in "$@"; do
         if [ "$word" = start ]; then
-            kill -STOP $(cat {folder}/armed)
+            pid=$(cat {folder}/armed)
+            kill -STOP $pid
+            # On a busy machine, its threads run on for a while.
+            while grep -qs "^State:[[:space:]][^T]" /proc/$pid/task/*/status; do sleep 0.01; done
             mv {folder}/armed {folder}/started
         fi
     done
