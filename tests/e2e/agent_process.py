@@ -7,16 +7,20 @@ agent, and the agent's own log. Next: `tests.e2e.node` adds manifests, commands 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.store import owner_of
 from chronolet_schemas import kernel
+from chronolet_schemas.keys import Shard
 from tests.e2e.fault_injection.agent_farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
@@ -27,6 +31,9 @@ from tests.support.scratch import wait_until
 CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 LARGE_CAPACITY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
 """Lets the agent admit pods however small the machine is; separate tests cover rejected pods."""
+
+_ENDS_OF_HANDOVERS = (kernel.ShardReleased, kernel.ShardTakenOver)
+"""A handover ends with its release, or another process takes the shard before."""
 
 
 class AgentProcess:
@@ -102,11 +109,18 @@ class AgentProcess:
             store.drain(instead_of, drains=False)
 
     def stands_by(self, name: str, owner: str) -> bool:
-        """Whether a process that was put on standby has given back to `owner` what it got before."""
+        """Whether a process that was put on standby has no shard any more, because `owner` has what it had before, and
+        nothing is on its way.
+        """
         self.journal.read()
-        moved = [one.to for one in self.journal.events(kernel.ShardReleased)]
-        begun = sum(self.log_of_other(one).count("handing over shard") for one in (name, owner))
-        return "standing by" in self.log_of_other(name) and begun == len(moved) == 2 * moved.count(owner)
+        with closing(RedisStore(self.url, self.name)) as store:
+            tokens = store.survey([Shard("prober", number) for number in range(4)]).tokens
+        owners = {owner_of(token) for token in tokens.values()}
+        actors = [line.entry.actor for line in self.journal.lines if isinstance(line.event, _ENDS_OF_HANDOVERS)]
+        ended = Counter(actor.partition("#")[0] for actor in actors)
+        logs = self.log_of_other(name) + self.log_of_other(owner)
+        begun = Counter[str](re.findall(r"handing over shard .*shard=(\S+)", logs))
+        return "standing by" in self.log_of_other(name) and owners == {owner} and begun <= ended
 
     def log_of_other(self, name: str) -> str:
         """Return the log of a process that `start_other` started."""
