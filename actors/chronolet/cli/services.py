@@ -216,6 +216,10 @@ class Services(NamedTuple):
     sleep: Callable[[float], None] = time.sleep
     download: Callable[[str, int], bytes] = downloaded
     timing: Timing = Timing()
+    past: bool = False
+    """Whether the log is a record of the past, such as a bundle: nothing of the node is live, and the log's end is the
+    present.
+    """
 
 
 def services_of_command() -> Services:

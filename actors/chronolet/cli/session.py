@@ -110,8 +110,15 @@ class Session:
         usual = self.services.actors(kinds)
         return tuple(shard for kind in usual for shard in shards_of(kind.name, counts.get(kind.name, kind.shards)))
 
+    def beginning(self) -> Position:
+        """Return the position after which the history begins: START, unless a record of the past begins in the middle
+        of the log. What came before is not missing in it.
+        """
+        return self.store.archived()[1] if self.services.past else START
+
     def entries(self, after: Position = START) -> Iterator[Entry]:
         """Yield the log's entries after this position, up to the session's moment."""
+        after = max(after, self.beginning())
         return entries(self.store, self.archive, after, None if self.at is None else self.at.position)
 
 
@@ -131,6 +138,8 @@ def session(settings: Settings, *, at: str | None = None, patient: bool = False)
         click.get_current_context().call_on_close(lambda: _report_unreadable(node.unreadable))
         if at is not None:
             node.go_to(at)
+        elif services.past:
+            node.go_to_now()
         yield node
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
@@ -168,7 +177,8 @@ def _opened(settings: Settings, services: Services, patience: float) -> Store:
 
 def _opened_now(settings: Settings, services: Services) -> Store:
     """Open the store. Raises Failure if it has no log of the node."""
-    _expect_socket(settings)
+    if not services.past:
+        _expect_socket(settings)
     store = services.store(settings)
     try:
         _expect_log(settings, store)

@@ -14,6 +14,7 @@ from chronolet.cli.get import pod_rows
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
+from chronolet.history.entries import FIRST_N
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.node.http import api_node
 from chronolet_schemas.times import time_of
@@ -49,12 +50,12 @@ def of(node: Session) -> Object:
 
 
 def created_at(node: Session) -> int:
-    """Return the time of the log's first entry; 0 if that entry cannot be read."""
+    """Return the time of the log's first entry; 0 if that entry cannot be read, or a record of the past lacks it."""
     try:
         first = next(iter(node.entries()), None)
     except HistoryMissing:
         return 0
-    return time_of(first) if first is not None else 0
+    return time_of(first) if first is not None and first.position.n == FIRST_N else 0
 
 
 # -- table row ------------------------------------------------------------------------------------------------------

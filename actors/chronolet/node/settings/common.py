@@ -92,9 +92,13 @@ def found(
     return values
 
 
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0  # `bundle open` also runs where there is no such user
+
+
 def completed(values: Mapping[str, Any], flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
     """Complete the settings with the defaults that depend on the machine or on other settings. Raises SettingsError."""
-    defaults = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
+    defaults = {"node": hostname(), "root_dir": default_root(root=_is_root())}
     known: dict[str, Any] = {**defaults, **values}
     if known["root_dir"] != default_root(root=True):
         # A second node on the machine, or one without root, needs its own sockets.
