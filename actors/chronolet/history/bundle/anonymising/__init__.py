@@ -1,0 +1,1 @@
+"""Replaces the names in a bundle: `names` finds them, `anonymiser` replaces them."""

@@ -1,0 +1,1 @@
+"""Takes secrets out of a bundle: `rules` say what may be one, `searching` finds it again, `redactor` replaces it."""

@@ -1,0 +1,274 @@
+"""Takes secrets out of events and states, whatever release wrote them.
+
+Input: the plain data of an event or a state, and what is already known to be secret. Output: the same data with each
+secret replaced by `<redacted-N>`, in which equal secrets have the same number: a reader sees that a value changed, and
+where it is used again. Pure. Next: `format`.
+
+The rules go by the names of fields, which events, states and manifests share, so they also hold for types that this
+release does not know. A `Redactor` is used twice: first without a search, to learn all values, then to replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from chronolet.history.bundle.redaction import rules
+from chronolet.history.bundle.redaction.rules import NOTHING_KEPT, Kept, Span
+from chronolet_schemas.envelope import Entry
+
+_ENV = "env"
+_ENV_MAPS = frozenset({"envs"})
+_ARGUMENTS = frozenset({"command", "args"})
+_HEADERS = frozenset({"httpHeaders", "http_headers"})
+_ANNOTATIONS = frozenset({"annotations", "userAnnotations", "user_annotations"})
+_DRIVERS = frozenset(
+    {
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cephfs",
+        "cinder",
+        "csi",
+        "fc",
+        "flexVolume",
+        "flocker",
+        "gcePersistentDisk",
+        "gitRepo",
+        "glusterfs",
+        "iscsi",
+        "photonPersistentDisk",
+        "portworxVolume",
+        "quobyte",
+        "rbd",
+        "scaleIO",
+        "storageos",
+        "vsphereVolume",
+    }
+)
+_KEPT_IN_DRIVERS = frozenset({"driver", "fsType", "volumeType"})
+_BY_NAME_OF_SECRET = frozenset({"secrets", "pull_secrets", "pullSecrets"})
+"""Maps from names of Secrets to digests or states: neither are secrets."""
+_MAPS = _ENV_MAPS | _ANNOTATIONS | _DRIVERS | _BY_NAME_OF_SECRET
+_ABOUT_SECRETS = _BY_NAME_OF_SECRET | {"imagePullSecrets", "serviceAccountToken"}
+"""Fields of manifests with names and paths."""
+_NAMES = frozenset(
+    {
+        "container",
+        "hostname",
+        "image",
+        "image_id",
+        "key",
+        "name",
+        "namespace",
+        "node",
+        "pod",
+        "resource",
+        "secret",
+        "secretName",
+    }
+)
+"""Fields whose values are names. What is a name is not searched for elsewhere."""
+FREE_TEXTS = frozenset({"message", "error", "errors", "output", "findings", "left_alone"})
+"""Fields with texts for people, which may have secrets within."""
+
+Search = Callable[[str, bool], str]
+"""Replaces known secrets in a text. The second argument says whether the text is for people."""
+
+
+class Values:
+    """The secrets found so far, numbered in the order in which they were found, and the names."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.sure: set[str] = set()
+        """Those whose name or form says that they are secrets."""
+        self.names: set[str] = set()
+
+    def mark(self, secret: str, *, sure: bool) -> str:
+        """Return the text that replaces a secret."""
+        number = self._numbers.setdefault(secret, len(self._numbers) + 1)
+        if sure:
+            self.sure.add(secret)
+        return f"<redacted-{number}>"
+
+    def add_names(self, entry: Entry) -> None:
+        """Add the names by which an entry calls its entity and its subject."""
+        self.names.update((entry.entity, entry.subject))
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the secrets."""
+        return iter(tuple(self._numbers))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class Redactor:
+    """Replaces secrets. `kept`: names whose values are exempt. `search`: replaces what `values` already has."""
+
+    def __init__(self, values: Values, kept: Kept = NOTHING_KEPT, search: Search | None = None) -> None:
+        self._values = values
+        self._kept = kept
+        self._search = search
+        self._texts: dict[tuple[str, bool], str] = {}
+
+    def data(self, data: bytes) -> bytes:
+        """Return an event's data, a msgpack map, without secrets: the same bytes if there are none."""
+        if not data:
+            return data
+        try:
+            plain = msgspec.msgpack.decode(data)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            plain = None
+        if not isinstance(plain, dict):
+            return msgspec.msgpack.encode({"redacted": f"{len(data)} bytes that are not the data of an event"})
+        redacted = self.plain(plain)
+        return data if redacted == plain else msgspec.msgpack.encode(redacted)
+
+    def states(self, states: bytes) -> bytes:
+        """Return the states of a kind, encoded as for a snapshot, without secrets. Raises msgspec.DecodeError."""
+        plain = msgspec.msgpack.decode(states, type=dict[str, Any])
+        return msgspec.msgpack.encode({key: self.plain(image) for key, image in plain.items()})
+
+    def results(self, results: bytes) -> bytes:
+        """Return raw probe results, as encoded for a bundle, without secrets. Raises msgspec.DecodeError."""
+        return msgspec.msgpack.encode(self.plain(msgspec.msgpack.decode(results)))
+
+    def plain(self, value: Any, key: str = "") -> Any:
+        """Return plain data without secrets. `key` is the name of the field that has it."""
+        if isinstance(value, str):
+            if key in _NAMES:
+                self._values.names.add(value)
+            return self._text(value, key)
+        if isinstance(value, dict):
+            return {name: self._field(name, held) for name, held in value.items()}
+        if isinstance(value, list):
+            return self._list(value, key)
+        if isinstance(value, bytes | msgspec.msgpack.Ext):
+            return rules.bytes_left_out(value)
+        return value
+
+    def _field(self, name: Any, value: Any) -> Any:
+        """Redact the value of a field by the rule for its name."""
+        if not isinstance(name, str):
+            return self.plain(value)
+        if isinstance(value, dict) and name in _MAPS:
+            return self._map(name, value)
+        if name not in _NAMES and name not in _ABOUT_SECRETS and rules.is_sensitive(name):
+            return self._sensitive(name, value)
+        return self.plain(value, name)
+
+    def _sensitive(self, name: str, value: Any) -> Any:
+        """Redact every text in the value of a field whose name says that it is secret."""
+        if self._kept.covers(name):
+            return value
+        if isinstance(value, dict):
+            return {key: self._sensitive(str(key), held) for key, held in value.items()}
+        if isinstance(value, list):
+            return [self._sensitive(name, item) for item in value]
+        return self._exempt(name, value, sure=True)
+
+    def _map(self, name: str, value: Mapping[Any, Any]) -> Any:
+        """Redact a map whose keys are names that users or drivers chose."""
+        if name in _DRIVERS:
+            return self._attributes(value)
+        if name in _ENV_MAPS:
+            return {key: self._exempt(str(key), held) for key, held in value.items()}
+        if name in _ANNOTATIONS:
+            return {key: self._annotation(str(key), held) for key, held in value.items()}
+        return {key: self.plain(held) for key, held in value.items()}
+
+    def _list(self, value: Sequence[Any], key: str) -> list[Any]:
+        if key in _ARGUMENTS and value and all(isinstance(word, str) for word in value):
+            return list(value) if self._kept.covers(key) else self._arguments(list(value), is_command=key == "command")
+        if key == _ENV:
+            return [self._named_value(item, ()) for item in value]
+        if key in _HEADERS:
+            return [self._named_value(item, rules.KEPT_HEADERS) for item in value]
+        return [self.plain(item, key) for item in value]
+
+    def _named_value(self, item: Any, exempt: Collection[str]) -> Any:
+        """Redact a map with a name and a value, such as an environment variable or a header."""
+        if not isinstance(item, dict):
+            return self.plain(item)
+        name, value = str(item.get("name", "")), item.get("value")
+        rest = {key: self.plain(held, str(key)) for key, held in item.items() if key != "value"}
+        if "value" not in item:
+            return rest
+        is_exempt = not isinstance(value, str) or name.lower() in exempt
+        held = self.plain(value) if is_exempt else self._exempt(name, value)
+        return {key: held if key == "value" else rest[key] for key in item}
+
+    def _exempt(self, name: str, value: Any, *, sure: bool = False) -> Any:
+        """Redact a whole value unless its name is exempt."""
+        if self._kept.covers(name):
+            return value
+        if not isinstance(value, str) or _is_reference(value):
+            return self.plain(value)
+        return self._marked(value, sure=sure or rules.is_sensitive(name))
+
+    def _annotation(self, name: str, value: Any) -> Any:
+        if rules.KEPT_ANNOTATIONS.covers(name):
+            return self.plain(value)
+        return self._exempt(name, value)
+
+    def _attributes(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: self.plain(held)
+                if name in _KEPT_IN_DRIVERS or self._kept.covers(name)
+                else self._attributes(held)
+                for name, held in value.items()
+            }
+        if isinstance(value, list):
+            return [self._attributes(item) for item in value]
+        return self._marked(value, sure=False) if isinstance(value, str) and value else value
+
+    def _arguments(self, words: list[str], *, is_command: bool) -> list[str]:
+        found = dict(rules.in_arguments(words, self._kept, is_command=is_command))
+        return [
+            self._without(word, [found[index]]) if index in found else self._text(word, "")
+            for index, word in enumerate(words)
+        ]
+
+    def _text(self, text: str, key: str) -> str:
+        free = key in FREE_TEXTS or " " in text or "\n" in text
+        known = self._texts.get((text, free))
+        if known is None:
+            known = self._without(text, rules.in_text(text))
+            if self._search is not None:
+                known = self._search(known, free)
+            if len(self._texts) < _MOST_REMEMBERED:
+                self._texts[text, free] = known
+        return known
+
+    def _without(self, text: str, spans: Iterable[Span]) -> str:
+        """Replace the spans; where they overlap, the one that begins first."""
+        pieces: list[str] = []
+        at = 0
+        for span in sorted(spans, key=_order):
+            if span.end <= at:
+                continue
+            begin = max(span.begin, at)
+            pieces += [text[at:begin], self._marked(text[begin : span.end], sure=span.sure)]
+            at = span.end
+        return "".join([*pieces, text[at:]]) if pieces else text
+
+    def _marked(self, secret: str, *, sure: bool) -> str:
+        if not secret or rules.MARK.fullmatch(secret):
+            return secret
+        return self._values.mark(secret, sure=sure)
+
+
+_MOST_REMEMBERED = 200_000
+
+
+def _order(span: Span) -> tuple[int, int]:
+    return span.begin, -span.end
+
+
+def _is_reference(value: str) -> bool:
+    return not value or (value.startswith("$(") and value.endswith(")") and value[2:-1].isidentifier())
