@@ -95,10 +95,11 @@ def test_without_arguments_the_commands_are_listed() -> None:
         "",
         "archive verify",
         "archive repair",
+        "bundle save",
         "gc plan",
         "gc run",
         "node move",
-        *(name for name in COMMANDS if name not in ("archive", "completion", "gc", "node")),
+        *(name for name in COMMANDS if name not in ("archive", "bundle", "completion", "gc", "node")),
     ],
 )
 def test_help_is_not_an_error(command: str) -> None:

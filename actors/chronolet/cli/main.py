@@ -52,6 +52,9 @@ COMMANDS = {
     ),
     "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
     "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
+    "bundle": Listed(
+        "bundle.command", "Save a window of the node's log in one file without secrets, and read such files anywhere."
+    ),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),
     "archive": Listed("archive.command", "Verify or repair the archived part of the node's log."),
     "node": Listed(
@@ -127,11 +130,12 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101 - each subcommand module defines `command`
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Like click's method, but does not import the subcommands."""
-        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, short_help(one.help, limit)) for name, one in COMMANDS.items()])
+            formatter.write_dl([(name, short_help(COMMANDS[name].help, limit)) for name in names])
 
 
 def short_help(text: str, limit: int) -> str:

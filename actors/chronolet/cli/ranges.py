@@ -8,7 +8,6 @@ from __future__ import annotations
 from chronolet.cli.errors import Failure
 from chronolet.cli.session import Session
 from chronolet.history.when import Located
-from chronolet_schemas.envelope import START
 from chronolet_schemas.times import time_of
 
 DEFAULT_MILLISECONDS = 3_600_000
@@ -36,4 +35,4 @@ def _default(node: Session, last: Located) -> Located:
     except Failure:
         node.at = None
         oldest = next(node.entries(), None)
-        return Located(START, last.milliseconds if oldest is None else time_of(oldest))
+        return Located(node.beginning(), last.milliseconds if oldest is None else time_of(oldest))

@@ -120,3 +120,12 @@ def test_each_shell_has_a_script_that_calls_chronolet(shell: str) -> None:
 
 def test_an_unknown_shell_is_a_usage_error() -> None:
     assert run(Services(), "completion", "tcsh").status == 2
+
+
+def test_commands_for_a_bundle_are_those_that_read(bin_folder: Path) -> None:
+    first, after_file, later = offered(
+        bin_folder, "chronolet bundle ", "chronolet bundle open x d", "chronolet bundle open x diff d"
+    )
+    assert first == ["anonymise", "open", "save"]
+    assert after_file == ["describe", "diff"]
+    assert later == []
