@@ -104,10 +104,15 @@ def run(words: list[str]) -> tuple[str, str, int]:
     """Run one command line and return its output, errors and exit status."""
     from chronolet.cli.main import status_of  # noqa: PLC0415 - only after `leave`
 
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = status_of(words, None)
-    return out.getvalue(), err.getvalue(), status
+    return _content(out), _content(err), status
+
+
+def _content(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 if __name__ == "__main__":

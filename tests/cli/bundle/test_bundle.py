@@ -36,6 +36,12 @@ OTHERS = (
     ("diff", "--from", "-150s"),
     ("diff", "--from", "-150s", "--to", "-100s", "--show", "both", "-A"),
     ("checkpoint",),
+    ("replay",),
+    ("replay", "--at", "-130s"),
+    ("replay", "--verify"),
+    ("timeline",),
+    ("history", "images"),
+    ("history", "node"),
 )
 
 
@@ -143,6 +149,12 @@ def test_a_moment_after_the_window_is_named(node: WrittenNode, tmp_path: Path, m
     result = on(node, saved(node, tmp_path), "get", "pods", "--at", moment)
     assert result.status == 1
     assert result.errors.startswith("error: --at: ")
+
+
+def test_a_window_is_not_verified(node: WrittenNode, tmp_path: Path) -> None:
+    result = on(node, saved(node, tmp_path, "--from", "#9"), "replay", "--verify")
+    assert result.status == 1
+    assert "--verify: needs the log from its beginning" in result.errors
 
 
 def test_following_ends_at_the_end(node: WrittenNode, tmp_path: Path) -> None:

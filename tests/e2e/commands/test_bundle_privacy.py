@@ -80,7 +80,7 @@ def test_a_bundle_has_no_secret_and_all_answers(node: Node, private: PrivateRegi
     node.write("secrets.yaml", with_secrets())
     node.journal.wait_for_event(prober.ProbeFailed, pod="default/keeper-of-secrets", container="probed", consecutive=2)
     node.journal.wait_for_event(pods.ExitRead, pod="default/keeper-of-secrets", container="last")
-    whole, window, other = (tmp_path / name for name in ("whole", "window", "other"))
+    whole, window, other, kept = (tmp_path / name for name in ("whole", "window", "other", "kept"))
     with node.paused_when("a pause between two writes", lambda: True):
         position = json.loads(node.chronolet(*READINGS[0]).out)["metadata"]["resourceVersion"]
         applied = node.chronolet("log", "-o", "json", "--type", "manifests.PodApplied", "-n", "1").out
@@ -89,6 +89,8 @@ def test_a_bundle_has_no_secret_and_all_answers(node: Node, private: PrivateRegi
         check(node, "bundle", "anonymise", str(whole), str(other))
         answers = {words: check(node, *words, "--at", position) for words in (*READINGS, *OF_ALL_EVENTS)}
         log = check(node, "log", "-o", "json")
+        check(node, "bundle", "save", str(kept), "--keep", "*")
+        verified = check(node, "replay", "--verify", "--to", position)
     assert [value for value in IN_LOG if value not in log] == [], "otherwise, this test could not fail"
 
     for path in (whole, window, other):
@@ -96,6 +98,9 @@ def test_a_bundle_has_no_secret_and_all_answers(node: Node, private: PrivateRegi
     check_hidden(other, "keeper-of-secrets", "team/bundled", private.address, node.name, "acme.com")
 
     check_answers(whole, position, answers)
+    (answer,) = away(tmp_path, ["bundle", "open", str(kept), "replay", "--verify", "--to", position])
+    assert answer.output == verified
+    assert "all reproduced" in verified
     check_answers(window, position, {words: answers[words] for words in READINGS})
     (answer,) = away(tmp_path, ["bundle", "open", str(other), *READINGS[0], "--at", position])
     assert phases(answer.output) == phases(answers[READINGS[0]])

@@ -7,7 +7,7 @@ The log is read twice: first to learn what is secret, then to write it without t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from chronolet.cli.version import installed_version
 from chronolet.history.bundle.facts import Facts, fact
 from chronolet.history.bundle.format import Manifest, Redaction
 from chronolet.history.bundle.parts import MOST_ENTRIES, encode_results
-from chronolet.history.bundle.redaction import rules, searching
+from chronolet.history.bundle.redaction import inputs, rules, searching
 from chronolet.history.bundle.redaction.redactor import Redactor, Values
 from chronolet.history.bundle.redaction.rules import Kept
 from chronolet.history.bundle.vocabulary import words
@@ -163,7 +163,7 @@ def _save(node: Session, window: _Window, contents: Sequence[bytes], kept: Kept,
             plain = _images(states)
             writer.states(name, snapshot_format(kinds[name], 1), redactor.states(plain))
         writer.results(redactor.results(window.results))
-        writer.entries(entry._replace(data=redactor.data(entry.data)) for entry in window.entries())
+        writer.entries(inputs.redacted(window.entries(), redactor))
         told = tuple(fact(entry._replace(data=redactor.data(entry.data))) for entry in facts.entries())
     return writer.finish(
         Manifest(
@@ -196,13 +196,19 @@ def _learnt(window: _Window, contents: Sequence[bytes], kept: Kept) -> tuple[Val
                 learning.data(entry.data)
         for states in window.states.values():
             learning.states(_images(states))
-        for entry in window.entries():
-            facts.look(entry)
-            values.add_names(entry)
-            learning.data(entry.data)
+        for _ in inputs.redacted(_noted(window.entries(), values, facts), learning):
+            pass
         for entry in facts.entries():
             learning.data(entry.data)
     return values, facts
+
+
+def _noted(entries: Iterable[Entry], values: Values, facts: Facts) -> Iterator[Entry]:
+    """Yield the entries, and note their names and facts."""
+    for entry in entries:
+        values.add_names(entry)
+        facts.look(entry)
+        yield entry
 
 
 def _contents(node: Session) -> Sequence[bytes]:

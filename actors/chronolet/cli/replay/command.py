@@ -19,7 +19,6 @@ from chronolet.cli.completion.candidates import pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.history.when import Located
-from chronolet_schemas.envelope import START
 
 if TYPE_CHECKING:  # `--help` needs none of them
     from chronolet.cli.replay.frames import Frame
@@ -111,7 +110,7 @@ def command(
             state.show(node, chosen, namespace, output)
             return
         last = node.go_to_now() if end is None else node.go_to(end, "--to")
-        first = Located(START, 0) if begin is None else node.go_to(begin, "--from")
+        first = Located(node.beginning(), 0) if begin is None else node.go_to(begin, "--from")
         if last.position < first.position:
             raise Failure(f"--from: found {begin}, expected a moment before --to")
         if verifying:

@@ -21,7 +21,6 @@ from chronolet.cli.session import Session
 from chronolet.history import when
 from chronolet.history.when import Located
 from chronolet.kernel.storage.store import HistoryMissing
-from chronolet_schemas.envelope import START
 
 HELP = "n or Enter: next step, b: back, j: jump to a moment, q: quit"
 _NEXT = ("n", "\r", "\n", " ", "\x1b[B", "\x1b[C", "\x1bOB", "\x1bOC")
@@ -126,7 +125,7 @@ class Window:
         """Return a moment that many entries before the kept frames; the log's beginning if there is none. Entries of
         other programs have no such number.
         """
-        beginning = Located(START, 0)
+        beginning = Located(self._node.beginning(), 0)
         if self._base.n <= distance:
             return beginning
         try:

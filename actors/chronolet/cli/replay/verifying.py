@@ -20,6 +20,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.node.settings.plain import read_settings
 from chronolet.node.settings.policies import deciding
 from chronolet_schemas import kernel
+from chronolet_schemas.envelope import START
 
 _USUAL_MACHINE = "x86_64"
 """Of a process that the log does not describe: one of a release that did not record inputs, so it does not matter."""
@@ -29,6 +30,10 @@ def verify(node: Session, first: Located, last: Located, output: str | None, *, 
     """Compare the decisions after `first`, up to `last`. `whole`: whether `last` is the log's end. Raises Failure if a
     decision is not reproduced.
     """
+    if node.beginning() != START:
+        raise Failure(
+            "--verify: needs the log from its beginning, and this one is a window of it: save a bundle without --from"
+        )
     node.at = last
     # It reads the log from its beginning, because what leads to a decision may be as old as the log.
     redeciding = Redeciding(deciding(node.settings, _USUAL_MACHINE), _deciding, after=first.position)

@@ -84,7 +84,7 @@ class Payloads:
 
     # -- packing -------------------------------------------------------------------------------------------------
     def of_signal(self, signal: Message, outstanding: Outstanding, records: Sequence[Record]) -> tuple[Any, ...]:
-        """Return the items that follow a signal's name in `_in`: nothing, a map, or those of `_packed`."""
+        """Return the items that follow a signal's name in `_in`: nothing, a map, or those of `packed`."""
         group = group_of(records)
         full = _encode(signal)
         fields = _remaining(signal, _decode(full), outstanding, group)
@@ -92,13 +92,13 @@ class Payloads:
             return ()
         if len(_encode(fields)) <= MOST_PLAIN_BYTES:
             return (fields,)
-        return self._packed(type(signal).__name__, full, group.dictionary)
+        return self.packed(type(signal).__name__, full, group.dictionary)
 
     def of_command(self, name: str, command: Command, records: Sequence[Record]) -> tuple[Any, ...]:
         """Return the items that follow a command's name."""
-        return self._packed(name, _encode(command), group_of(records).dictionary)
+        return self.packed(name, _encode(command), group_of(records).dictionary)
 
-    def _packed(self, name: str, full: bytes, dictionary: bytes) -> tuple[Any, ...]:
+    def packed(self, name: str, full: bytes, dictionary: bytes) -> tuple[Any, ...]:
         """Return the compressed content. If it needs the one before, that one's CRC-32 follows; if it is equal to it,
         only the CRC-32, after a null.
         """
