@@ -164,10 +164,11 @@ def _save(node: Session, window: _Window, contents: Sequence[bytes], kept: Kept,
             writer.states(name, snapshot_format(kinds[name], 1), redactor.states(plain))
         writer.results(redactor.results(window.results))
         writer.entries(inputs.redacted(window.entries(), redactor))
-        told = tuple(fact(entry._replace(data=redactor.data(entry.data))) for entry in facts.entries())
+        told = tuple(fact(redactor.entry(one)._replace(data=redactor.data(one.data))) for one in facts.entries())
+        name = redactor.name(node.settings.node)
     return writer.finish(
         Manifest(
-            node=node.settings.node,
+            node=name,
             run=node.store.run(),
             created_at=node.services.now(),
             created_by=installed_version(),

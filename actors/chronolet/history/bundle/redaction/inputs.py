@@ -2,7 +2,8 @@
 
 Input: entries in their order, a `Redactor`. Output: the same entries without secrets. A content is unpacked, redacted
 and packed again, with the redacted events as its dictionary. One that cannot be unpacked, because the content before it
-is missing, is left out: then nobody can tell what that decision was made from. Pure. Next: `cli.bundle.save`.
+is missing, is left out: a reader takes it for one that needs a content which was not read. Pure. Next:
+`cli.bundle.save`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from chronolet.history.bundle.redaction.redactor import Redactor
-from chronolet.history.bundle.redaction.rules import bytes_left_out
 from chronolet.kernel.recording.inputs import DUE
 from chronolet.kernel.recording.payloads import Earlier, Group, Payloads
 from chronolet.kernel.recording.reading import Grouping, RecordedEvents
 from chronolet_schemas import data_fields
 from chronolet_schemas.envelope import Entry
 
+_NOT_READ = (None, 0)
+"""The items of a content that is equal to the one before, which nobody has: no content has this CRC-32 but one in four
+billion.
+"""
 _CONTENT = 2
 """The index in `_in` of what follows the message's name."""
 
@@ -33,7 +37,7 @@ def redacted(entries: Iterable[Entry], redactor: Redactor) -> Iterator[Entry]:
             group = grouping.add(entry)
         except (ValueError, msgspec.DecodeError, RecursionError):
             yield from inputs.redacted(grouping.end())
-            yield entry._replace(data=redactor.data(entry.data))
+            yield redactor.entry(entry)._replace(data=redactor.data(entry.data))
         else:
             yield from inputs.redacted(group)
     yield from inputs.redacted(grouping.end())
@@ -64,7 +68,8 @@ class _Inputs:
                 data = data_fields.with_input(data, self._value(part.value, group, b"".join(plain)))  # noqa: PLW2901
             time = entry.data[-data_fields.TIME_LENGTH :]
             timed = time.startswith(data_fields.TIME_MARK) and len(time) == data_fields.TIME_LENGTH
-            yield entry._replace(data=data_fields.appended(data, time) if timed else data)
+            named = self._redactor.entry(entry)
+            yield named._replace(data=data_fields.appended(data, time) if timed else data)
 
     def _value(self, value: Any, group: RecordedEvents, dictionary: bytes) -> Any:
         if isinstance(value, dict):  # an owner's first decision also says which process that is
@@ -82,7 +87,7 @@ class _Inputs:
         try:
             full = msgspec.msgpack.decode(owner.before.command(name, content, packed_with))
         except (Earlier, ValueError, TypeError, zlib.error, msgspec.MsgspecError, RecursionError):
-            return (bytes_left_out(content[0] if isinstance(content[0], bytes) else b""),)
+            return _NOT_READ
         return owner.after.packed(name, msgspec.msgpack.encode(self._redactor.plain(full)), dictionary)
 
     def _owner(self, actor: str) -> _Owner:

@@ -10,12 +10,13 @@ release does not know. A `Redactor` is used twice: first without a search, to le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from chronolet.history.bundle.redaction import rules
+from chronolet.history.bundle.redaction import rules, texts
 from chronolet.history.bundle.redaction.rules import NOTHING_KEPT, Kept, Span
 from chronolet_schemas.envelope import Entry
 
@@ -52,8 +53,10 @@ _KEPT_IN_DRIVERS = frozenset({"driver", "fsType", "volumeType"})
 _BY_NAME_OF_SECRET = frozenset({"secrets", "pull_secrets", "pullSecrets"})
 """Maps from names of Secrets to digests or states: neither are secrets."""
 _MAPS = _ENV_MAPS | _ANNOTATIONS | _DRIVERS | _BY_NAME_OF_SECRET
-_ABOUT_SECRETS = _BY_NAME_OF_SECRET | {"imagePullSecrets", "serviceAccountToken"}
-"""Fields of manifests with names and paths."""
+_ABOUT_SECRETS = _BY_NAME_OF_SECRET | {"imagePullSecrets", "serviceAccountToken", "tokens"}
+"""Fields with names, paths and counts."""
+_SYSCTLS = "sysctls"
+_HTTP = frozenset({"httpGet", "http_get"})
 _NAMES = frozenset(
     {
         "container",
@@ -70,12 +73,15 @@ _NAMES = frozenset(
         "secretName",
     }
 )
-"""Fields whose values are names. What is a name is not searched for elsewhere."""
+"""Fields whose values are names. What is a name is only searched for if it is surely a secret."""
 FREE_TEXTS = frozenset({"message", "error", "errors", "output", "findings", "left_alone"})
 """Fields with texts for people, which may have secrets within."""
 
-Search = Callable[[str, bool], str]
-"""Replaces known secrets in a text. The second argument says whether the text is for people."""
+Search = Callable[[str, bool], Iterable[tuple[int, int, str]]]
+"""Finds known secrets in a text: where they begin and end, and their marks. The second argument: whether the text is
+for people.
+"""
+_FIELD = re.compile(r"[A-Za-z]+(?:_[a-z]+)*")
 
 
 class Values:
@@ -128,10 +134,25 @@ class Redactor:
         redacted = self.plain(plain)
         return data if redacted == plain else msgspec.msgpack.encode(redacted)
 
+    def entry(self, entry: Entry) -> Entry:
+        """Return the entry with the names in it as they are in its data: without what is surely secret."""
+        kind, slash, key = entry.entity.partition("/")
+        actor, mark, epoch = entry.actor.partition("#")
+        return entry._replace(
+            entity=f"{kind}{slash}{self.name(key)}",
+            subject=self.name(entry.subject),
+            actor=f"{self.name(actor)}{mark}{epoch}",
+            cause=self.name(entry.cause),
+        )
+
+    def name(self, name: str) -> str:
+        """Return a name without what is surely secret."""
+        return self._text(name, "name")
+
     def states(self, states: bytes) -> bytes:
         """Return the states of a kind, encoded as for a snapshot, without secrets. Raises msgspec.DecodeError."""
         plain = msgspec.msgpack.decode(states, type=dict[str, Any])
-        return msgspec.msgpack.encode({key: self.plain(image) for key, image in plain.items()})
+        return msgspec.msgpack.encode({self.name(key): self.plain(image) for key, image in plain.items()})
 
     def results(self, results: bytes) -> bytes:
         """Return raw probe results, as encoded for a bundle, without secrets. Raises msgspec.DecodeError."""
@@ -144,12 +165,23 @@ class Redactor:
                 self._values.names.add(value)
             return self._text(value, key)
         if isinstance(value, dict):
-            return {name: self._field(name, held) for name, held in value.items()}
+            return {self._key(name): self._field(name, held) for name, held in value.items()}
         if isinstance(value, list):
             return self._list(value, key)
         if isinstance(value, bytes | msgspec.msgpack.Ext):
             return rules.bytes_left_out(value)
         return value
+
+    def _key(self, key: Any) -> Any:
+        """Return a key of a map without what is surely secret. One that looks like the name of a field must be equal
+        to a secret: part of it is none.
+        """
+        if not isinstance(key, str):
+            return self.plain(key) if isinstance(key, bytes | msgspec.msgpack.Ext) else key
+        if _FIELD.fullmatch(key) is None:
+            return self.name(key)
+        found = self.name(key)
+        return found if rules.MARK.fullmatch(found) else key
 
     def _field(self, name: Any, value: Any) -> Any:
         """Redact the value of a field by the rule for its name."""
@@ -157,6 +189,8 @@ class Redactor:
             return self.plain(value)
         if isinstance(value, dict) and name in _MAPS:
             return self._map(name, value)
+        if isinstance(value, dict) and name in _HTTP:
+            return self._http(value)
         if name not in _NAMES and name not in _ABOUT_SECRETS and rules.is_sensitive(name):
             return self._sensitive(name, value)
         return self.plain(value, name)
@@ -166,49 +200,78 @@ class Redactor:
         if self._kept.covers(name):
             return value
         if isinstance(value, dict):
-            return {key: self._sensitive(str(key), held) for key, held in value.items()}
+            return {self._key(key): self._sensitive(str(key), held) for key, held in value.items()}
         if isinstance(value, list):
             return [self._sensitive(name, item) for item in value]
-        return self._exempt(name, value, sure=True)
+        return self._exempt(name, value, sure=True, chosen=False)
 
     def _map(self, name: str, value: Mapping[Any, Any]) -> Any:
         """Redact a map whose keys are names that users or drivers chose."""
         if name in _DRIVERS:
             return self._attributes(value)
         if name in _ENV_MAPS:
-            return {key: self._exempt(str(key), held) for key, held in value.items()}
+            return {self._key(key): self._exempt(str(key), held) for key, held in value.items()}
         if name in _ANNOTATIONS:
-            return {key: self._annotation(str(key), held) for key, held in value.items()}
-        return {key: self.plain(held) for key, held in value.items()}
+            return {self._key(key): self._annotation(str(key), held) for key, held in value.items()}
+        return {self._key(key): self.plain(held) for key, held in value.items()}
+
+    def _http(self, value: Mapping[Any, Any]) -> Any:
+        """Redact an HTTP request of a probe or hook: parts of its path may be tokens."""
+        path = value.get("path")
+        plain = {self._key(name): self._field(name, held) for name, held in value.items()}
+        if isinstance(path, str) and not self._kept.covers("path"):
+            plain["path"] = self._path(path)
+        return plain
+
+    def _path(self, path: str) -> str:
+        path, mark, query = path.partition("?")
+        parts = [
+            part if rules.is_familiar(part) else self._marked(part, sure=False) for part in re.split(r"([/;=])", path)
+        ]
+        if mark:
+            parts += [mark, self._marked(query, sure=False)]
+        return self._text("".join(parts), "path")
 
     def _list(self, value: Sequence[Any], key: str) -> list[Any]:
         if key in _ARGUMENTS and value and all(isinstance(word, str) for word in value):
             return list(value) if self._kept.covers(key) else self._arguments(list(value), is_command=key == "command")
         if key == _ENV:
             return [self._named_value(item, ()) for item in value]
+        if key == _SYSCTLS:
+            return [self._named_value(item, None) for item in value]
         if key in _HEADERS:
             return [self._named_value(item, rules.KEPT_HEADERS) for item in value]
         return [self.plain(item, key) for item in value]
 
-    def _named_value(self, item: Any, exempt: Collection[str]) -> Any:
-        """Redact a map with a name and a value, such as an environment variable or a header."""
+    def _named_value(self, item: Any, exempt: Collection[str] | None) -> Any:
+        """Redact a map with a name and a value, such as an environment variable or a header. `exempt`: the names whose
+        values stay if they are plain words; None: all names, if nothing can hide in their values.
+        """
         if not isinstance(item, dict):
             return self.plain(item)
         name, value = str(item.get("name", "")), item.get("value")
         rest = {key: self.plain(held, str(key)) for key, held in item.items() if key != "value"}
         if "value" not in item:
             return rest
-        is_exempt = not isinstance(value, str) or name.lower() in exempt
+        if isinstance(value, str):
+            is_exempt = rules.is_harmless(value) if exempt is None else _is_plain(name, value, exempt)
+        else:
+            is_exempt = not rules.is_sensitive(name)
         held = self.plain(value) if is_exempt else self._exempt(name, value)
         return {key: held if key == "value" else rest[key] for key in item}
 
-    def _exempt(self, name: str, value: Any, *, sure: bool = False) -> Any:
-        """Redact a whole value unless its name is exempt."""
+    def _exempt(self, name: str, value: Any, *, sure: bool = False, chosen: bool = True) -> Any:
+        """Redact a whole value unless its name is exempt. `chosen`: a user chose it, so it may be a number; a number in
+        another place has a meaning in an event.
+        """
         if self._kept.covers(name):
             return value
+        sure = sure or rules.is_sensitive(name)
+        if sure and chosen and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._marked(str(value), sure=True)
         if not isinstance(value, str) or _is_reference(value):
             return self.plain(value)
-        return self._marked(value, sure=sure or rules.is_sensitive(name))
+        return self._marked(value, sure=sure)
 
     def _annotation(self, name: str, value: Any) -> Any:
         if rules.KEPT_ANNOTATIONS.covers(name):
@@ -218,7 +281,7 @@ class Redactor:
     def _attributes(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                name: self.plain(held)
+                self._key(name): self.plain(held)
                 if name in _KEPT_IN_DRIVERS or self._kept.covers(name)
                 else self._attributes(held)
                 for name, held in value.items()
@@ -230,7 +293,7 @@ class Redactor:
     def _arguments(self, words: list[str], *, is_command: bool) -> list[str]:
         found = dict(rules.in_arguments(words, self._kept, is_command=is_command))
         return [
-            self._without(word, [found[index]]) if index in found else self._text(word, "")
+            self._without(word, [found[index]], free=True) if index in found else self._text(word, "")
             for index, word in enumerate(words)
         ]
 
@@ -238,23 +301,21 @@ class Redactor:
         free = key in FREE_TEXTS or " " in text or "\n" in text
         known = self._texts.get((text, free))
         if known is None:
-            known = self._without(text, rules.in_text(text))
-            if self._search is not None:
-                known = self._search(known, free)
+            known = self._without(text, texts.in_text(text), free=free)
             if len(self._texts) < _MOST_REMEMBERED:
                 self._texts[text, free] = known
         return known
 
-    def _without(self, text: str, spans: Iterable[Span]) -> str:
-        """Replace the spans; where they overlap, the one that begins first."""
+    def _without(self, text: str, spans: Iterable[Span], *, free: bool) -> str:
+        """Replace the spans and known secrets; where they overlap, all of them by the mark of the first."""
+        known = self._search(text, free) if self._search is not None else ()
         pieces: list[str] = []
         at = 0
-        for span in sorted(spans, key=_order):
-            if span.end <= at:
-                continue
-            begin = max(span.begin, at)
-            pieces += [text[at:begin], self._marked(text[begin : span.end], sure=span.sure)]
-            at = span.end
+        for begin, end, found in sorted([*_ranges(spans), *known], key=_order):
+            if begin >= at:
+                mark = found if isinstance(found, str) else self._marked(text[begin:end], sure=found)
+                pieces += [text[at:begin], mark]
+            at = max(at, end)
         return "".join([*pieces, text[at:]]) if pieces else text
 
     def _marked(self, secret: str, *, sure: bool) -> str:
@@ -266,8 +327,16 @@ class Redactor:
 _MOST_REMEMBERED = 200_000
 
 
-def _order(span: Span) -> tuple[int, int]:
-    return span.begin, -span.end
+def _ranges(spans: Iterable[Span]) -> Iterator[tuple[int, int, str | bool]]:
+    return ((span.begin, span.end, span.sure) for span in spans)
+
+
+def _order(span: tuple[int, int, str | bool]) -> tuple[int, int]:
+    return span[0], -span[1]
+
+
+def _is_plain(name: str, value: str, exempt: Collection[str]) -> bool:
+    return name.lower() in exempt and rules.is_familiar(value)
 
 
 def _is_reference(value: str) -> bool:

@@ -17,21 +17,24 @@ from typing import NamedTuple
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
 """Incremented with each change of a rule. The manifest of a bundle names it."""
 
 RULES: Mapping[str, str] = {
     "env": "the value of every environment variable, in manifests and in what device plugins add",
-    "arguments": "each word of a command or its arguments, unless no secret can hide in it",
+    "arguments": "each word of a command or its arguments in which a secret can hide; any after `--token` or the like",
     "annotations": "the value of every annotation, except those that chronolet, kubectl and CDI give a meaning",
-    "headers": "the value of every header of an HTTP probe or hook, except Accept, Connection, Host and User-Agent",
+    "headers": "the value of every header of an HTTP probe or hook; plain words in Host, User-Agent and Accept stay",
+    "paths": "parts of the path of an HTTP probe or hook that are no plain words, and its query",
+    "sysctls": "the value of every sysctl, unless no secret can hide in it",
     "attributes": "every text in a volume whose driver gives it a meaning (csi, flexVolume, iscsi, rbd and others)",
     "named": "a value whose name has password, passwd, pwd, secret, token, credential, apikey, accesskey or the like",
     "refused": "a value in one of these places that the error about a refused manifest quotes",
-    "url": "the user, the password and the values of the query in a URL",
-    "authorization": "what follows Basic, Bearer, Digest or Token in an Authorization header",
+    "url": "the user, the password, parameters and values of the query in a URL, and secret paths of webhooks",
+    "userinfo": "the password in `user:password@host`, also in the name of an image",
+    "authorization": "what follows Basic, Bearer, Digest or Token in an Authorization header, and cookies",
     "keys": "private keys in PEM, JSON Web Tokens, and the keys of AWS, GitHub, GitLab, Google, Slack and Stripe",
-    "known": "everything that another rule or a Secret of the node named, wherever else it occurs, also in base64",
+    "known": "what another rule or a Secret of the node named, in all other texts, names and keys, also encoded",
     "unreadable": "data of an event that is not a map, and any bytes in a map, which may be compressed",
 }
 """Every rule, in the order of the documentation."""
@@ -89,6 +92,23 @@ def is_harmless(word: str) -> bool:
     return _HARMLESS.fullmatch(word) is not None and _random_looking.search(word) is None
 
 
+_FAMILIAR = re.compile(r"(?:[A-Z]?[a-z]{1,20}){1,6}[0-9]{0,3}|[A-Z]{1,20}[0-9]{0,3}|v?[0-9]{1,5}|[a-z0-9]{1,3}")
+_BETWEEN = re.compile(r"[/:.,;()\[\]@+_* -]+")
+_SHORTEST_CASES = 4
+
+
+def is_familiar(text: str) -> bool:
+    """Return whether a name, a path or the like is made of words with at most a few digits behind them, such as
+    `redis-server`, `/healthz` and `python3.11`.
+    """
+    return all(_FAMILIAR.fullmatch(word) and not _changes_often(word) for word in _BETWEEN.split(text) if word)
+
+
+def _changes_often(word: str) -> bool:
+    """Return whether the case of letters changes as in a random word, which `camelCase` does not have."""
+    return len(re.findall(r"[A-Z][a-z]{0,2}(?![a-z])", word)) >= _SHORTEST_CASES
+
+
 _random_looking = re.compile(r"(?:[0-9][A-Za-z]+){4}")
 """A name within a path that looks like a token: letters and digits in turn."""
 
@@ -111,8 +131,12 @@ class Span(NamedTuple):
 
 _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
+_USUAL_FLAG = re.compile(r"-[A-Za-z]{0,3}|--[a-z]{1,20}(?:[_.-][a-z]{1,20}){0,6}|--[A-Z]{1,20}(?:_[A-Z]{1,20}){0,6}")
+"""The flags that may follow another flag, such as `-a`, whose value they could be otherwise."""
+_USUAL_NAME = re.compile(r"(?:[a-z]{1,20}|[A-Z]{1,20})(?:[_.-]+(?:[a-z]{1,20}|[A-Z]{1,20})){0,8}")
+"""The names in assignments. A secret in base64 may end in `=`, but has digits or letters of both cases."""
 _SHORT_FLAG = 3
-_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]{1,100}")
+_PROGRAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,99}")
 
 
 def in_arguments(words: list[str], kept: Kept, *, is_command: bool) -> Iterator[tuple[int, Span]]:
@@ -120,90 +144,63 @@ def in_arguments(words: list[str], kept: Kept, *, is_command: bool) -> Iterator[
 
     `is_command`: the first word is the program.
     """
-    sensitive = named = False
+    before = _Before()
     for index, word in enumerate(words):
-        if index == 0 and is_command and _PROGRAM.fullmatch(word):
-            continue
-        flag = _FLAG.fullmatch(word) if word.startswith("-") else _ASSIGNED.fullmatch(word)
-        if flag is None:
-            if not named and (sensitive or not is_harmless(word)):
-                yield index, Span(0, len(word), "arguments", sensitive)
-            sensitive = named = False
-            continue
-        name, value = flag[1].lstrip("-"), flag[2]
-        named, sensitive = kept.covers(name) and value is None, is_sensitive(name) and value is None
-        if kept.covers(name):
-            continue
-        if value is not None and (is_sensitive(name) or not is_harmless(value)):
-            yield index, Span(flag.start(2), len(word), "arguments", is_sensitive(name))
-        elif value is None and not word.startswith("--") and len(word) > _SHORT_FLAG and not is_harmless(word[2:]):
-            yield index, Span(2, len(word), "arguments", False)
+        if not (index == 0 and is_command and _PROGRAM.fullmatch(word) and is_familiar(word)):
+            span, before = _in_argument(word, before, kept)
+            if span is not None:
+                yield index, span
 
 
-# -- texts -------------------------------------------------------------------------------------------------------------
-_QUOTES = "\"'`"
-_VALUE = r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s&,;\"'`<>)\]}][^\s&,;\"'`<>)\]}]*)"
-_WORD = r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|api[_.-]?key|access[_.-]?key|private[_.-]?key)"
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "keys",
-        re.compile(
-            r"(?P<value>-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z))", re.DOTALL
-        ),
-    ),
-    ("keys", re.compile(r"(?P<value>\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)")),
-    (
-        "keys",
-        re.compile(
-            r"\b(?P<value>(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-            r"|glpat-[A-Za-z0-9_-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{30,}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}"
-            r"|AGE-SECRET-KEY-[A-Z0-9]{20,})"
-        ),
-    ),
-    (
-        "refused",
-        re.compile(
-            r"(?:\]\.value|annotations\.[^\s:]{1,320}|(?:args|command)\[[0-9]{1,5}\]|[dD]ata\[[^\s:]{1,320}\]): "
-            r"(?!is )(?P<value>'[^'\n]*'|\"[^\"\n]*\"|\S+) "
-        ),
-    ),
-    ("refused", re.compile(r"env\[[0-9]{1,5}\]\.name: '[^'=\n]{0,320}=(?P<value>[^'\n]*)'")),
-    ("url", re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://(?P<value>[^\s/@\"'`<>]+)@")),
-    ("url", re.compile(r"[?&][A-Za-z0-9_.\[\]%-]{1,60}=(?P<value>[^\s&\"'`#<>)]+)")),
-    (
-        "authorization",
-        re.compile(
-            r"authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|digest|token)\s+(?P<value>[^\"'\s,]+)", re.IGNORECASE
-        ),
-    ),
-    ("authorization", re.compile(r"\b(?:Basic|Bearer)\s+(?P<value>[A-Za-z0-9+/=._~-]{16,})")),
-    ("named", re.compile(_WORD + r"[A-Za-z0-9_.-]{0,20}[\"']?\s{0,3}[=:]\s{0,3}" + _VALUE, re.IGNORECASE)),
-    (
-        "named",
-        re.compile(
-            r"(?:^|[\s\"'`,;&({\[])[A-Za-z0-9_.-]{0,40}\b(?:auth|key|dsn|pass|cookie)[\"']?\s?=\s?" + _VALUE,
-            re.IGNORECASE,
-        ),
-    ),
-    ("named", re.compile(r"\"(?:auth|identitytoken|registrytoken)\"\s*:\s*" + _VALUE, re.IGNORECASE)),
-    (
-        "named",
-        re.compile(r"(?:^|\s)--?[A-Za-z0-9_.-]{0,40}" + _WORD + r"[A-Za-z0-9_.-]{0,20}\s+" + _VALUE, re.IGNORECASE),
-    ),
-)
-_HINT = re.compile(
-    r"[=:]|--|eyJ|[A-Z]{4}|gh[pousr]_|github_pat_|glpat-|xox|[sr]k_|Bearer|Basic|[Pp]ass|[Ss]ecret|[Tt]oken"
-)
+class _Before(NamedTuple):
+    """What the word before says about the next one."""
+
+    sensitive: bool = False
+    """It is a flag such as `--password`: the next word is secret, whatever it looks like."""
+    kept: bool = False
+    flag: bool = False
+    """It is a flag, so the next word may be its value."""
 
 
-def in_text(text: str) -> Iterator[Span]:
-    """Yield what looks like a secret in a text of any origin. Spans may overlap."""
-    if _HINT.search(text) is None:
-        return
-    for rule, pattern in _PATTERNS:
-        for found in pattern.finditer(text):
-            begin, end = found.span("value")
-            if end - begin > 1 and text[begin] in _QUOTES and text[end - 1] == text[begin]:
-                begin, end = begin + 1, end - 1
-            if begin < end and MARK.match(text, begin) is None:
-                yield Span(begin, end, rule)
+def _in_argument(word: str, before: _Before, kept: Kept) -> tuple[Span | None, _Before]:
+    flag = _FLAG.fullmatch(word) if word.startswith("-") else _ASSIGNED.fullmatch(word)
+    name, value = (flag[1].lstrip("-"), flag[2]) if flag is not None else ("", None)
+    exempt = kept.covers(name)
+    after = _Before()
+    if flag is not None and value is None:
+        after = _Before(is_sensitive(name) and not exempt, exempt, flag=True)
+    whole = Span(0, len(word), "arguments", before.sensitive)
+    if before.sensitive and word:
+        return whole, after
+    if exempt or (before.kept and flag is None):
+        return None, after
+    if flag is None:
+        return (None if is_harmless(word) else whole), after
+    usual = _USUAL_FLAG if word.startswith("-") else _USUAL_NAME
+    is_usual = usual.fullmatch(flag[1]) is not None or is_sensitive(name)
+    if value is None:
+        return _in_flag(word, before, whole, is_usual=is_usual), after
+    return _in_assignment(word, before, whole, flag.start(2), is_usual=is_usual, sensitive=is_sensitive(name)), after
+
+
+def _in_assignment(
+    word: str, before: _Before, whole: Span, begin: int, *, is_usual: bool, sensitive: bool
+) -> Span | None:
+    """Return where the secret is in a word with `=`, the value of which begins at `begin`."""
+    value = word[begin:]
+    ends = not value.strip("=")  # as text in base64 does
+    if (not is_usual and (before.flag or not word.startswith("-"))) or (ends and value):
+        return whole
+    if ends:
+        return None if word.startswith("-") or sensitive or word[:-1].isupper() else whole
+    hides = sensitive or not is_harmless(value)
+    return Span(begin, len(word), "arguments", sensitive) if hides else None
+
+
+def _in_flag(word: str, before: _Before, whole: Span, *, is_usual: bool) -> Span | None:
+    """Return where the secret is in a word without `=` that looks like a flag."""
+    if not word.startswith("--"):
+        attached = len(word) > _SHORT_FLAG and not is_harmless(word[2:])
+        return Span(2, len(word), "arguments", False) if attached else None
+    unusual = (before.flag and not is_usual) or not is_familiar(word.lstrip("-"))
+    return whole if unusual else None

@@ -1,6 +1,6 @@
 """Searches texts for values that are known to be secret, also in the forms in which programs print them.
 
-Input: the values that the rules found, the contents of Secrets, the names in the log. Output: a function that replaces
+Input: the values that the rules found, the contents of Secrets, the names in the log. Output: a function that finds
 them in a text. Its time depends on the text's length, not on the number of values. Pure. Next: `redaction`.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from chronolet.history.bundle.redaction import rules
+from chronolet.history.bundle.redaction import escapes, rules, texts
 from chronolet.history.bundle.redaction.redactor import Search, Values
 
 _BEGIN = 4
@@ -34,9 +36,12 @@ _TOKEN = re.compile(r"[^\s\"'`,;=:@/&?()<>{}\[\]|$]{8,}")
 
 class _Needle(NamedTuple):
     text: str
+    """What is searched for; in small letters if `folds`."""
     mark: str
     strong: bool
     """Whether it is also searched for within words, and in texts that are not for people."""
+    folds: bool
+    """Whether it is found in capital and small letters: not a word of a language, which would be found too often."""
 
 
 def add_secret(values: Values, content: bytes) -> None:
@@ -53,64 +58,98 @@ def add_secret(values: Values, content: bytes) -> None:
 
 
 def search(values: Values, fixed: frozenset[str] = frozenset()) -> Search:
-    """Return a function that replaces these values. `fixed`: words that have a meaning in events, and stay."""
-    needles: dict[str, list[_Needle]] = {}
-    for one in _needles(values, fixed):
-        needles.setdefault(one.text[:_BEGIN], []).append(one)
-    for some in needles.values():
-        some.sort(key=lambda one: -len(one.text))
-    ends = _ends(values)
+    """Return a function that finds these values. `fixed`: words that have a meaning in events, and stay."""
+    finder = _Finder(values, fixed)
 
-    def replaced(text: str, free: bool) -> str:
-        if text in fixed:
-            return text
-        pieces: list[str] = []
-        at = index = 0
-        if len(text) >= _CUT and (cut := _longest(ends.get(text[:_BEGIN], ()), text)) is not None:
-            pieces, at, index = [cut.mark], len(cut.text), len(cut.text)
+    def found(text: str, free: bool) -> Iterator[tuple[int, int, str]]:
+        if text not in fixed:
+            yield from finder.spans(text, free=free)
+            yield from escapes.in_escaped(text, lambda plain: finder.spans(plain, free=free))
+
+    return found
+
+
+class _Finder:
+    """Finds values in a text."""
+
+    def __init__(self, values: Values, fixed: frozenset[str]) -> None:
+        self._needles: dict[str, list[_Needle]] = {}
+        for one in _needles(values, fixed):
+            self._needles.setdefault(_small(one.text[:_BEGIN]), []).append(one)
+        for some in self._needles.values():
+            some.sort(key=lambda one: -len(one.text))
+        self._sure = _Sure(values)
+
+    def spans(self, text: str, *, free: bool) -> Iterator[tuple[int, int, str]]:
+        """Yield where values begin and end, and their marks."""
+        small = _small(text)
+        index = 0
+        if len(text) >= _CUT and (cut := self._sure.end_at_the_beginning_of(text)) is not None:
+            index = cut[0]
+            yield 0, *cut
         while index + _BEGIN <= len(text):
-            candidates = needles.get(text[index : index + _BEGIN])
-            found = _first(candidates, text, index, free=free) if candidates else None
-            if found is None and candidates and len(text) >= _CUT and _is_begun(candidates, text, index):
-                return "".join([*pieces, text[at:index], candidates[0].mark])
-            if found is None:
+            candidates = self._needles.get(small[index : index + _BEGIN])
+            if not candidates:
                 index += 1
                 continue
-            pieces += [text[at:index], found.mark]
-            at = index = index + len(found.text)
-        return "".join([*pieces, text[at:]]) if pieces else text
+            found = _first(candidates, text, small, index, free=free)
+            if found is None and len(text) >= _CUT and (begun := _begun(candidates, text, small, index)) is not None:
+                yield index, len(text), begun.mark
+                return
+            if found is not None:
+                yield index, index + len(found.text), found.mark
+            index += 1 if found is None else len(found.text)
 
-    return replaced
+
+class _Sure:
+    """The values that are surely secrets, one after the other: looking for the beginning of a text in all of them takes
+    no memory for each of their ends.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._values = [value for value in values if value in values.sure and _LEAST < len(value) <= _CUT]
+        self._marks = [values.mark(value, sure=True) for value in self._values]
+        self._begins = list(accumulate((len(value) + 1 for value in self._values), initial=0))
+        self._all = _BETWEEN.join([*self._values, ""])
+
+    def end_at_the_beginning_of(self, text: str) -> tuple[int, str] | None:
+        """Return the length and the mark of the longest end of a value with which a text begins: it may be cut."""
+        first, longest = text[:_LEAST], None
+        at = -1 if _BETWEEN in first else self._all.find(first)
+        while at >= 0:
+            number = bisect_right(self._begins, at) - 1
+            end = self._values[number][at - self._begins[number] :]
+            if len(end) < len(self._values[number]) and text.startswith(end):
+                longest = max(longest or (0, ""), (len(end), self._marks[number]))
+            at = self._all.find(first, at + 1)
+        return longest
 
 
-def _first(candidates: Iterable[_Needle], text: str, index: int, *, free: bool) -> _Needle | None:
+_BETWEEN = "\0"
+
+
+def _small(text: str) -> str:
+    """Return the text with small letters of ASCII, so that its length stays."""
+    return text.lower() if text.isascii() else text.translate(_SMALL)
+
+
+_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def _first(candidates: Iterable[_Needle], text: str, small: str, index: int, *, free: bool) -> _Needle | None:
     for one in candidates:
-        if text.startswith(one.text, index) and (one.strong or (free and _is_bounded(text, index, len(one.text)))):
+        found = (small if one.folds else text).startswith(one.text, index)
+        if found and (one.strong or (free and _is_bounded(text, index, len(one.text)))):
             return one
     return None
 
 
-def _longest(ends: Iterable[_Needle], text: str) -> _Needle | None:
-    """Return the longest of these with which the text begins."""
-    return max((one for one in ends if text.startswith(one.text)), key=lambda one: len(one.text), default=None)
-
-
-def _is_begun(candidates: Iterable[_Needle], text: str, index: int) -> bool:
-    """Return whether the text ends within one of these, which begins at `index`."""
-    rest = len(text) - index
-    return rest >= _LEAST and any(one.strong and one.text.startswith(text[index:]) for one in candidates)
-
-
-def _ends(values: Values) -> dict[str, list[_Needle]]:
-    """Return the ends of the secrets that are surely some: a text that was cut may begin with one."""
-    ends: dict[str, list[_Needle]] = {}
-    for value in values:
-        if value in values.sure and len(value) <= _CUT:
-            mark = values.mark(value, sure=True)
-            for begin in range(1, len(value) - _LEAST + 1):
-                end = value[begin:]
-                ends.setdefault(end[:_BEGIN], []).append(_Needle(end, mark, strong=True))
-    return ends
+def _begun(candidates: Iterable[_Needle], text: str, small: str, index: int) -> _Needle | None:
+    """Return the value within which the text ends, and which begins at `index`."""
+    if len(text) - index < _LEAST:
+        return None
+    begun = (one for one in candidates if one.strong and one.text.startswith((small if one.folds else text)[index:]))
+    return next(begun, None)
 
 
 def _is_bounded(text: str, index: int, length: int) -> bool:
@@ -125,9 +164,14 @@ def _needles(values: Values, fixed: frozenset[str]) -> Iterator[_Needle]:
         sure = value in values.sure
         mark = values.mark(value, sure=sure)
         for text in _forms(value, sure=sure):
-            if text not in seen and text not in names and _is_searched(text, sure=sure):
+            if text not in seen and text not in (fixed if sure else names) and _is_searched(text, sure=sure):
                 seen.add(text)
-                yield _Needle(text, mark, _looks_random(text) or (sure and len(text) >= _LEAST))
+                folds = sure and _WORD.fullmatch(text) is None
+                strong = _looks_random(text) or (sure and len(text) >= _LEAST)
+                yield _Needle(_small(text) if folds else text, mark, strong, folds)
+
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def _is_searched(text: str, *, sure: bool) -> bool:
@@ -156,12 +200,28 @@ def _forms(value: str, *, sure: bool) -> Iterator[str]:
             quote(text, ""),
         )
         yield repr(text)[1:-1]
+        if sure and len(text) >= _LEAST:
+            yield text.encode("utf-8", "surrogatepass").hex()
         for after in ("", "\n"):
             yield from _base64(text + after, sure=sure)
     yield from _lines(value)
-    yield from (value[span.begin : span.end] for span in rules.in_text(value))
+    yield from (value[span.begin : span.end] for span in texts.in_text(value))
+    if "=" in value:
+        yield from (value.strip("="), value.partition("=")[0])
+    if sure:
+        yield from _parts(value)
     if re.search(r"\s", value):
         yield from (word for word in _TOKEN.findall(value) if _looks_random(word))
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield a value without what may follow it in a text, and the password after a user's name."""
+    yield value.rstrip(",;&)]}.\"'")
+    yield re.split(r"[,;&\"']", value, maxsplit=1)[0]
+    user, colon, password = value.partition(":")
+    if colon and re.fullmatch(r"[A-Za-z0-9_.%+-]{0,64}", user):
+        yield from (password, unquote(password))
+    yield unquote(value)
 
 
 def _base64(text: str, *, sure: bool) -> Iterator[str]:
