@@ -220,6 +220,8 @@ class Services(NamedTuple):
     """Whether the log is a record of the past, such as a bundle: nothing of the node is live, and the log's end is the
     present.
     """
+    redacted: bool = False
+    """Whether secrets were taken out of the log, so that a decision may differ only because of that."""
 
 
 def services_of_command() -> Services:

@@ -15,9 +15,10 @@ import click
 
 from chronolet.cli.bundle import summary
 from chronolet.cli.bundle.encryption import decrypted
-from chronolet.cli.bundle.services import services
+from chronolet.cli.bundle.services import KINDS, check_states, services
 from chronolet.cli.errors import Failure
 from chronolet.cli.main import COMMANDS, LazyGroup, cli
+from chronolet.cli.services import readable_kinds
 from chronolet.history.bundle.parts import Unreadable
 from chronolet.history.bundle.reader import Bundle, opened
 from chronolet.history.bundle.store import EndOfBundle
@@ -80,6 +81,8 @@ def command(
     with reading(file, identities) as bundle:
         if check:
             bundle.check()
+            for kind in readable_kinds(KINDS):
+                check_states(bundle, kind)
         if not command_line:
             lines = (summary.as_json(bundle.manifest),) if output else summary.as_lines(bundle.manifest)
             for line in lines:
@@ -120,3 +123,5 @@ def reading(file: Path, identities: tuple[Path, ...] = ()) -> Iterator[Bundle]:
                 bundle.close()
     except Unreadable as error:
         raise Failure(str(error)) from error
+    except RecursionError as error:
+        raise Failure(f"{file}: an entry or a state in it is nested too deeply, expected at most 100 levels") from error

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from chronolet.kernel.recording import objects
 from chronolet_schemas.envelope import Entry, Position
 from chronolet_schemas.prober import RawResult
 from chronolet_schemas.times import time_of
@@ -26,8 +27,12 @@ BYTES_IN_PART = 8 * 1024 * 1024
 """A writer ends a part early when its entries have this size."""
 LARGEST_PART = 64 * 1024 * 1024
 """A reader refuses a part of log entries that is larger when decompressed."""
-LARGEST_STATES = 512 * 1024 * 1024
+LARGEST_STATES = 128 * 1024 * 1024
 """A reader refuses a checkpoint of one actor kind that is larger when decompressed."""
+LARGEST_ENTRY = 8 * 1024 * 1024
+"""A reader refuses an entry with more bytes of data."""
+MOST_IN_ENTRY, MOST_IN_STATES, MOST_IN_RESULTS = 500_000, 4_000_000, 2_000_000
+"""A reader refuses data with more values, each of which may take a hundred bytes when decoded."""
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999: a reader refuses later times, which cannot be shown."""
 MOST_ENTRIES = 100_000
@@ -119,8 +124,9 @@ def decode_entries(part: Part, stored: bytes) -> list[Entry]:
     """Decode a part of the log. Raises Unreadable."""
     plain = decode_part(part, stored, LARGEST_PART)
     try:
-        columns = _decoder.decode(plain)
-        found = list(_rows(columns))
+        found = list(_rows(_decoder.decode(plain)))
+        for one in found:
+            _check_size(one)
     except (msgspec.DecodeError, ValueError, IndexError, RecursionError) as error:
         raise Unreadable(f"{_named(part)} is invalid: {error}") from error
     ends = (str(found[0].position), str(found[-1].position)) if found else ("", "")
@@ -139,10 +145,32 @@ def encode_results(results: Sequence[RawResult]) -> bytes:
 
 def decode_results(part: Part, stored: bytes) -> list[RawResult]:
     """Decode raw probe results. Raises Unreadable."""
+    plain = decode_part(part, stored, LARGEST_PART)
     try:
-        return msgspec.msgpack.decode(decode_part(part, stored, LARGEST_PART), type=_Results)
-    except (msgspec.DecodeError, RecursionError) as error:
+        objects.check(plain, MOST_IN_RESULTS)
+        return msgspec.msgpack.decode(plain, type=_Results)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Unreadable(f"{_named(part)} is invalid: {error}") from error
+
+
+def decode_states(part: Part, stored: bytes) -> bytes:
+    """Return the states in a part as they are encoded: a map from keys to maps. Raises Unreadable."""
+    plain = decode_part(part, stored, LARGEST_STATES)
+    try:
+        objects.check(plain, MOST_IN_STATES)
+        msgspec.msgpack.decode(plain, type=dict[str, dict[str, msgspec.Raw]])
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{_named(part)} is invalid: {error}") from error
+    return plain
+
+
+def _check_size(entry: Entry) -> None:
+    if len(entry.data) > LARGEST_ENTRY:
+        raise ValueError(f"entry {entry.position} has {len(entry.data)} bytes, expected at most {LARGEST_ENTRY}")
+    try:
+        objects.check(entry.data, MOST_IN_ENTRY)
+    except ValueError as error:
+        raise ValueError(f"entry {entry.position}: {error}") from error
 
 
 def decode_part(part: Part, stored: bytes, limit: int) -> bytes:

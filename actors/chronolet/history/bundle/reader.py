@@ -60,7 +60,7 @@ class Bundle:
     def states_of(self, part: Part) -> bytes:
         """Return the states in this part. Raises Unreadable."""
         with self._named():
-            return parts.decode_part(part, self._stored(part), parts.LARGEST_STATES)
+            return parts.decode_states(part, self._stored(part))
 
     def results(self) -> Iterator[RawResult]:
         """Yield the raw probe results, newest first. Raises Unreadable."""

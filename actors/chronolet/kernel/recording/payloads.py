@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from chronolet.kernel.decider import Effect
+from chronolet.kernel.recording import objects
 from chronolet_schemas.envelope import Command, Message, Record
 
 MOST_PLAIN_BYTES = 48
@@ -33,6 +34,11 @@ MOST_LINKS = 20
 """After this number of contents that need the one before, one follows that does not, so that a reader who begins in the
 middle soon understands all.
 """
+
+LARGEST_BYTES = 16 * 1024 * 1024
+"""A content that is larger when unpacked is refused: a log may be from a stranger, and compressed several times."""
+MOST_OBJECTS = 500_000
+"""A content with more values is refused, because of the memory that they take when decoded."""
 
 _WINDOW = 32_768
 """How much of a dictionary zlib uses."""
@@ -204,7 +210,10 @@ def _inflated(data: Any, dictionary: bytes) -> bytes:
     if not isinstance(data, bytes):
         raise ValueError(f"its content is {data!r:.40}, expected a map or bytes")  # noqa: TRY004 - of a wrong record
     unpacker = zlib.decompressobj(wbits=_RAW, zdict=dictionary[-_WINDOW:])
-    found = unpacker.decompress(data) + unpacker.flush()
+    found = unpacker.decompress(data, LARGEST_BYTES + 1)
+    if len(found) > LARGEST_BYTES:
+        raise ValueError(f"the content of {len(data)} bytes has more than {LARGEST_BYTES} when unpacked")
     if not unpacker.eof or unpacker.unused_data:
         raise ValueError(f"the compressed content of {len(data)} bytes is incomplete or has other bytes behind it")
+    objects.check(found, MOST_OBJECTS)
     return found
