@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -29,14 +29,15 @@ has waited very long, is not checked.
 _KERNEL = "shard/"
 
 
-FindingKind = Literal["different", "unreadable", "damaged"]
+FindingKind = Literal["different", "redacted", "unreadable", "damaged"]
 
 
 class Finding(NamedTuple):
     """A decision that cannot be reproduced.
 
     `different`: the same message leads to other events. `unreadable`: the message cannot be read. `damaged`: an entry
-    of the log cannot be read; the agent leaves it out, too.
+    of the log cannot be read; the agent leaves it out, too. `redacted`: the same message leads to other events, which
+    may follow from what was taken out of the message, the events or the state.
     """
 
     kind: FindingKind
@@ -78,10 +79,12 @@ class Redeciding:
         kinds_of: KindsOf | None = None,
         states: Mapping[str, Mapping[str, Any]] | None = None,
         after: Position = START,
+        is_redacted: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`kinds`, `kinds_of`: see `DecidingProcesses`. `after`: what comes up to this position is only read, because
-        later decisions need it.
+        later decisions need it. `is_redacted`: says of a text whether something was taken out of it.
         """
+        self._is_redacted = is_redacted
         kinds = tuple(kinds)
         self._after = after
         self._processes = DecidingProcesses(kinds, kinds_of)
@@ -177,13 +180,17 @@ class Redeciding:
             again = list(decider.decide(state, message, now))
         except Exception as error:  # noqa: BLE001 - a changed decider may fail in any way
             reason = f"{type(message).__name__} makes the decider fail: {type(error).__name__}: {error}"
-            yield _finding("different", first, reason)
+            yield _finding(self._kind_of_difference(message, state, events), first, reason)
             return
         if not whole:
             again = again[: len(events)]
         if again != list(events):
             number, reason = _difference(type(message).__name__, events, again)
-            yield _finding("different", group.entries[min(number, len(events) - 1)], reason)
+            found = self._kind_of_difference(message, state, events)
+            yield _finding(found, group.entries[min(number, len(events) - 1)], reason)
+
+    def _kind_of_difference(self, *of: Any) -> FindingKind:
+        return "redacted" if any(self._is_redacted(repr(one)) for one in of) else "different"
 
     def _count_skipped(self, group: RecordedEvents) -> None:
         if group.entries[0].position > self._after:

@@ -76,6 +76,14 @@ KEPT_ANNOTATIONS = Kept(
 
 # -- words -------------------------------------------------------------------------------------------------------------
 MARK = re.compile(r"<redacted-[0-9]+>")
+_LEFT_OUT = re.compile(r"<[0-9]+ bytes left out>")
+
+
+def is_redacted(text: str) -> bool:
+    """Return whether something was taken out of a text."""
+    return MARK.search(text) is not None or _LEFT_OUT.search(text) is not None
+
+
 _HARMLESS = re.compile(
     r"(?:<redacted-[0-9]+>"
     r"|\$\(\w+\)|\$\w+|\$\{\w+\}"  # a reference to a variable, whose value is redacted where it is set
