@@ -9,9 +9,11 @@ import pytest
 
 from chronolet.history.bundle.anonymising.anonymiser import Anonymiser
 from chronolet.history.bundle.anonymising.names import Names, all_names
+from chronolet.history.bundle.anonymising.settings import CLASSES, KEPT, find_in_settings
 from chronolet.history.bundle.redaction.redactor import Redactor, Values
 from chronolet.history.bundle.vocabulary import words
-from chronolet_schemas import codec, registry
+from chronolet.node.settings.settings import Settings
+from chronolet_schemas import codec, data_fields, registry
 from chronolet_schemas.envelope import Entry, Event, Position
 from chronolet_schemas.times import time_of, with_time
 from tests.golden.samples import all_classes, sample
@@ -246,3 +248,52 @@ def numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [numbers(item) for item in value]
     return "text" if isinstance(value, str) else value
+
+
+# -- settings and long words ------------------------------------------------------------------------------------------
+def test_every_setting_is_classified() -> None:
+    assert set(CLASSES) | KEPT == set(Settings.__struct_fields__)
+    assert not set(CLASSES) & KEPT
+
+
+SETTINGS = {
+    "root_dir": "/srv/acme-shop",
+    "pod_manifest_path": "/srv/acme-pods/x.yaml",
+    "process_name": "acme-shop-agent",
+    "node_labels": {"acme-shop.example/tier": "acme-gold"},
+    "http_allowed_hosts": ["acme-shop"],
+    "cdi_spec_dirs": ["/srv/acme-cdi"],
+    "pod_infra_container_image": "acme.local:5000/pause:3",
+    "pinned_images": ["acme.local/base/*"],
+    "cgroup_root": "/acme-root",
+    "tls_cert_file": "/srv/acme-tls.pem",
+    "redis": "acme-redis:6379",
+    "docker": "tcp://acme-docker:2375",
+    "tracing_endpoint": "http://acme-otel:4317",
+    "archive": "s3://acme-bucket/acme-folder",
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_names_in_settings_are_replaced(setting: str) -> None:
+    names = Names(VOCABULARY)
+    find_in_settings(names, {setting: SETTINGS[setting]})
+    found = Anonymiser(names, VOCABULARY, b"key").plain({setting: SETTINGS[setting]})
+    assert "acme" not in str(found)
+    assert setting in found
+
+
+def test_a_word_with_many_dots_is_no_trap() -> None:
+    """If the time grew with the cube of the length, this would take hours."""
+    names = all_names(VOCABULARY, [entry({"pod": "shop/" + ".".join(["a1b"] * 1_000), "host": "x.y.z"})], ())
+    word = ".".join(["q2w"] * 20_000)
+    assert Anonymiser(names, VOCABULARY, b"key").text(word) == word
+
+
+def test_what_a_decision_was_made_from_is_left_out() -> None:
+    data = data_fields.with_input(msgspec.msgpack.encode({"pod": "shop/cart"}), [5, "Looked", b"shop"])
+    given = entry({})._replace(data=with_time(data, 1_800_000_000_000))
+    (found,) = anonymised(given)
+    parts = data_fields.parts(found.data)
+    assert (parts.recorded, parts.fields) == (False, {"pod": "namespace-1/pod-1"})
+    assert time_of(found) == 1_800_000_000_000

@@ -15,20 +15,21 @@ import msgspec
 
 from chronolet.cli.bundle.open import identity_option, reading
 from chronolet.cli.bundle.output import created
-from chronolet.cli.bundle.save import KINDS
-from chronolet.cli.bundle.services import services
+from chronolet.cli.bundle.services import KINDS, services
 from chronolet.cli.options import Command
 from chronolet.cli.printing.progress import progress
 from chronolet.history.bundle.anonymising.anonymiser import Anonymiser
-from chronolet.history.bundle.anonymising.names import all_names
+from chronolet.history.bundle.anonymising.names import all_names, decoded, find_in
+from chronolet.history.bundle.anonymising.settings import find_in_settings
 from chronolet.history.bundle.format import Fact, Manifest
 from chronolet.history.bundle.reader import Bundle
 from chronolet.history.bundle.vocabulary import words
 from chronolet.history.bundle.writer import BundleWriter
-from chronolet_schemas import codec
+from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Entry, Event
 
 _KEY_BYTES = 32
+_PROCESS_STARTED = registry.type_of(kernel.ProcessStarted).partition("@")[0] + "@"
 
 
 @click.command("anonymise", cls=Command)
@@ -47,9 +48,20 @@ def command(*, identities: tuple[Path, ...], force: bool, file: Path, out: Path)
         states = [_plain(content) for _, content in bundle.states()]
         names = all_names(vocabulary, bundle.entries(), states)
         names.add("node", bundle.manifest.node)
+        for settings in _settings(bundle):
+            find_in_settings(names, settings)
+        for one in bundle.manifest.facts:
+            find_in(names, one.data)
         with created(out, force=force) as stream:
             manifest = _write(bundle, Anonymiser(names, vocabulary, os.urandom(_KEY_BYTES)), stream)
     click.echo(f"{out}: {manifest.count} entries of {manifest.node}, {len(names.aliases())} names replaced")
+
+
+def _settings(bundle: Bundle) -> Iterator[dict[str, Any]]:
+    """Yield the settings of each process, also of those that began before the window."""
+    found = [decoded(one.data) for one in bundle.entries() if one.type.startswith(_PROCESS_STARTED)]
+    found += [one.data for one in bundle.manifest.facts if one.type.startswith(_PROCESS_STARTED)]
+    yield from (data["settings"] for data in found if isinstance(data.get("settings"), dict))
 
 
 def _write(bundle: Bundle, anonymiser: Anonymiser, stream: IO[bytes]) -> Manifest:

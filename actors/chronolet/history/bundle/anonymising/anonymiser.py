@@ -14,13 +14,14 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from chronolet.history.bundle.anonymising.names import HEX, SHORT, TAGGED, Names, decoded
 from chronolet.history.bundle.redaction.rules import bytes_left_out
-from chronolet_schemas import times
+from chronolet_schemas import data_fields, times
 from chronolet_schemas.envelope import START, Entry
 
 _TOKEN = re.compile(r"[A-Za-z0-9\[](?:[A-Za-z0-9._/@:+=\[\]-]*[A-Za-z0-9\]])?")
@@ -42,6 +43,8 @@ class Anonymiser:
         self._addresses: dict[str, str] = {}
         self._tags: dict[str, str] = {}
         self._known: dict[str, str] = {}
+        self._longest = _longest((*self._aliases, *vocabulary))
+        """The largest number of pieces of a name: longer parts of a word are no names."""
 
     def entry(self, entry: Entry, *, readable: bool) -> Entry:
         """Return the entry without names. If this release cannot read it (`readable`), its data is left out, because
@@ -58,11 +61,13 @@ class Anonymiser:
         )
 
     def data(self, data: bytes) -> bytes:
-        """Return the data of an event without names."""
+        """Return the data of an event without names, and without what it was decided from: most of that is packed, and
+        decisions from other names would not be the same.
+        """
         plain = decoded(data)
         if not plain:
             return data if data == b"" else msgspec.msgpack.encode({})
-        replaced = self.plain(plain)
+        replaced = self.plain({name: value for name, value in plain.items() if name != data_fields.INPUT})
         return data if replaced == plain else msgspec.msgpack.encode(replaced)
 
     def plain(self, value: Any) -> Any:
@@ -120,7 +125,7 @@ class Anonymiser:
         done: list[str] = []
         at = 0
         while at < len(pieces):
-            end = len(pieces)
+            end = min(len(pieces), at + self._longest)
             while end > at and (found := self._one("".join(pieces[at:end]))) is None:
                 end -= 2 if end - at > 1 else 1
             if end > at:
@@ -170,10 +175,17 @@ class Anonymiser:
         return hashlib.blake2b(digits.encode(), key=self._key).hexdigest()[:length]
 
 
+_MOST_PIECES = 63
+"""Of a name of 32 words. The time to replace a word grows with the square of it."""
 _MOST_REMEMBERED = 500_000
 _DOTS = 3
 _COLONS = 2
 _IPV4 = 4
+
+
+def _longest(names: Iterable[str]) -> int:
+    """Return the largest number of pieces of a name. Names of more pieces are only replaced where they are alone."""
+    return min(max((len(_SPLIT.split(name)) for name in names), default=1), _MOST_PIECES)
 
 
 def _time_only(data: bytes) -> bytes:

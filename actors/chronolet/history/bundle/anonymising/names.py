@@ -165,7 +165,7 @@ def find_in(names: Names, value: Any, key: str = "", class_: str = "") -> None:
         if str(value.get("name")).lower() == "host" and isinstance(value.get("value"), str):
             names.add("host", value["value"].partition(":")[0])
         if key in _LABELS or key == "annotations":
-            _find_labels(names, value, "label" if key in _LABELS else "annotation")
+            find_labels(names, value, "label" if key in _LABELS else "annotation")
         for name, held in value.items():
             _find_in_key(names, str(name), key)
             find_in(names, held, str(name), _LISTS.get(str(name), ""))
@@ -190,7 +190,7 @@ def _find_in_text(names: Names, text: str, key: str) -> None:
     elif key in _TEXTS:
         names.add(_TEXTS[key], text)
     elif (key in ("names", "digest") and ("/" in text or ":" in text)) or (class_ := _NAMES.get(key)) == "image":
-        _image(names, text)
+        add_image(names, text)
     elif class_ == "path":
         for part in re.split(r"[/:]", text):
             names.add("path", part)
@@ -205,7 +205,8 @@ def _pair(names: Names, key: str, class_: str = "pod") -> None:
     names.add(class_, name)
 
 
-def _image(names: Names, reference: str) -> None:
+def add_image(names: Names, reference: str) -> None:
+    """Add the repository in the reference of an image, and its host."""
     found = TAGGED.fullmatch(reference)
     if found is None or reference.startswith("sha256:"):
         return
@@ -215,7 +216,7 @@ def _image(names: Names, reference: str) -> None:
         names.add("host", host.partition(":")[0])
 
 
-def _find_labels(names: Names, labels: Mapping[Any, Any], class_: str) -> None:
+def find_labels(names: Names, labels: Mapping[Any, Any], class_: str) -> None:
     """Add the names of labels or annotations, and the values of labels."""
     for label, value in labels.items():
         prefix, slash, name = str(label).rpartition("/")
