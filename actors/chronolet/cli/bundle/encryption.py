@@ -48,13 +48,13 @@ def encrypted(file: IO[bytes], recipients: Sequence[str]) -> Iterator[IO[bytes]]
 
 
 def _age(recipients: Sequence[str]) -> list[str]:
-    return ["age", "--encrypt", *(word for one in recipients for word in ("--recipient", one))]
+    return ["age", "--encrypt", *(f"--recipient={one}" for one in recipients)]
 
 
 def _gpg(recipients: Sequence[str]) -> list[str]:
     # Whoever names a whole fingerprint has decided which key it is; otherwise gpg asks for a certified key.
     trust = ["--trust-model", "always"] if all(map(_FINGERPRINT.fullmatch, recipients)) else []
-    named = [word for one in recipients for word in ("--recipient", one)]
+    named = [f"--recipient={one}" for one in recipients]
     return ["gpg", "--batch", "--quiet", "--compress-algo", "none", *trust, *named, "--encrypt"]
 
 
@@ -71,14 +71,15 @@ def decrypted(path: Path, identities: Sequence[Path]) -> Iterator[IO[bytes] | No
     if begin.startswith(_AGE_BEGINS):
         if not identities:
             raise Failure(f"{path}: encrypted with age: name the file with your key with --identity")
-        arguments = ["age", "--decrypt", *(word for one in identities for word in ("--identity", str(one))), str(path)]
+        arguments = ["age", "--decrypt", *(f"--identity={one}" for one in identities)]
     elif begin.startswith(_GPG_BEGINS):
-        arguments = ["gpg", "--quiet", "--decrypt", str(path)]
+        arguments = ["gpg", "--quiet", "--decrypt"]
     else:
         yield None
         return
-    with tempfile.TemporaryFile() as content:
-        with _started(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as program:
+    # The programs read the file from their input: its name could be taken for an option.
+    with tempfile.TemporaryFile() as content, path.open("rb") as file:
+        with _started(arguments, stdin=file, stdout=subprocess.PIPE) as program:
             _copy(program, content, path)
             program.finish(f"{path}: not decrypted")
         content.seek(0)
@@ -113,7 +114,7 @@ def _copy(program: _Program, content: IO[bytes], path: Path) -> None:
 
 
 @contextmanager
-def _started(arguments: list[str], *, stdin: int, stdout: int | IO[bytes]) -> Iterator[_Program]:
+def _started(arguments: list[str], *, stdin: int | IO[bytes], stdout: int | IO[bytes]) -> Iterator[_Program]:
     if shutil.which(arguments[0]) is None:
         raise Failure(f"{arguments[0]} is not installed: install it, or use the other one of age and gpg")
     with (

@@ -17,6 +17,7 @@ import click
 
 from chronolet.cli.bundle.encryption import encrypted
 from chronolet.cli.bundle.output import created
+from chronolet.cli.bundle.services import KINDS
 from chronolet.cli.bundle.summary import size
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, with_settings
@@ -42,11 +43,9 @@ from chronolet_schemas.manifests import SecretApplied
 from chronolet_schemas.prober import RawResult
 from chronolet_schemas.times import time_of
 
-_MAY_HAVE_SECRETS = re.compile(rb"env|args|command|nnotations|eaders|ttributes")
+_MAY_HAVE_SECRETS = re.compile(rb"env|args|command|nnotations|eaders|ttributes|httpGet|sysctls|@")
 """Before the window, only what users gave to containers is read: texts in the window may repeat it."""
 _SECRET_APPLIED = registry.type_of(SecretApplied).partition("@")[0]
-KINDS = tuple(sorted(registry.KINDS - {"kernel"}))
-"""The actor kinds; `kernel` has events, but no entities."""
 
 
 @click.command("save", cls=Command)
@@ -70,6 +69,7 @@ KINDS = tuple(sorted(registry.KINDS - {"kernel"}))
     metavar="RECIPIENT",
     help="encrypt with age (age1..., ssh-...) or gpg (a key's fingerprint or mail address); can be repeated",
 )
+@click.option("--without-secrets", is_flag=True, help="save also if the contents of the node's Secrets cannot be read")
 @click.option("--force", is_flag=True, help="replace the file if it exists")
 @click.argument("file", type=click.Path(path_type=Path))
 def command(
@@ -79,6 +79,7 @@ def command(
     end: str | None,
     kept: tuple[str, ...],
     recipients: tuple[str, ...],
+    without_secrets: bool,
     force: bool,
     file: Path,
 ) -> None:
@@ -89,18 +90,17 @@ def command(
     """
     with session(settings) as node:
         window = _Window(node, begin, end)
+        contents = _contents(node)
+        if not contents and not without_secrets and window.looks_for_secrets():
+            raise Failure(
+                "the contents of the node's Secrets cannot be read here, so they cannot be searched for: save it "
+                "on the node, as the user that the agent runs as, or accept that with --without-secrets"
+            )
         with (
             created(file, force=force) as raw,
             encrypted(raw, recipients) if recipients else nullcontext(raw) as stream,
         ):
-            contents = _contents(node)
             manifest = _save(node, window, contents, Kept(kept), stream)
-    if window.uses_secrets and not contents:
-        click.echo(
-            "note: the contents of the node's Secrets cannot be read here, so they were not searched for: save it "
-            "on the node, as the user that the agent runs as",
-            err=True,
-        )
     click.echo(
         f"{file}: {manifest.count} entries of node {manifest.node} from {ages.rfc3339(manifest.begins_at)} to "
         f"{ages.rfc3339(manifest.ends_at)}, {size(file.stat().st_size)}; secret values known and replaced: "
@@ -119,8 +119,6 @@ class _Window:
         if self.end.position <= self.after:
             raise Failure(f"--from: found {begin}, expected a moment with entries between it and --to")
         self._node = node
-        self.uses_secrets = any(getattr(one, "secrets", None) for one in self.states.get("manifests", {}).values())
-        """Whether the node has, or had in the window, Secrets whose contents are outside the log."""
         before = Position(self.after.milliseconds, self.after.n - 1)
         self._base = None if self.begin is None else next(self._found(before, self.after), None)
         first = self._base or next(iter(self.entries()))
@@ -138,9 +136,12 @@ class _Window:
         """Yield the entry before the window, then those in it."""
         if self._base is not None:
             yield self._base
-        for entry in self._node.entries(self.after):
-            self.uses_secrets = self.uses_secrets or entry.type.startswith(_SECRET_APPLIED)
-            yield entry
+        yield from self._node.entries(self.after)
+
+    def looks_for_secrets(self) -> bool:
+        """Return whether the node has, or had in the window, Secrets whose contents are outside the log."""
+        known = any(getattr(one, "secrets", None) for one in self.states.get("manifests", {}).values())
+        return known or any(entry.type.startswith(_SECRET_APPLIED) for entry in self.entries())
 
     def earlier(self) -> Iterator[Entry]:
         """Yield the entries before the window, as far as they are available."""
