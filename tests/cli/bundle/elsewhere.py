@@ -46,7 +46,7 @@ BLOCKED = frozenset(
         "urllib3",
     }
 )
-"""Modules that exist on Linux only, or that belong to the agent, Docker and Redis."""
+"""What is blocked: of the modules that other systems lack, and of those of the agent, Docker and Redis, these."""
 _OS = (
     "chown",
     "chroot",

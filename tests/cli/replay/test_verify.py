@@ -93,6 +93,26 @@ def test_what_differs_is_named_and_the_status_is_1(node: WrittenNode) -> None:
     assert "not everything in the log follows from what it records" in result.errors
 
 
+def test_a_difference_shows_in_a_bundle_but_not_if_names_are_replaced(node: WrittenNode, tmp_path: Path) -> None:
+    at, entry = len(node.server.log) - 1, node.server.log[-1]
+    parts = data_fields.parts(entry.data)
+    plain = codec.encode(
+        type(codec.decode(entry.type, parts.plain, Event))(
+            **{**parts.fields, "reason": parts.fields["reason"][:-1] + "!"}
+        )
+    )
+    node.server.log[at] = entry._replace(data=data_fields.with_input(plain, parts.value))
+    path, other = str(tmp_path / "x.bundle"), str(tmp_path / "other.bundle")
+    assert node.run("bundle", "save", path).status == 0
+    result = node.run("bundle", "open", path, "replay", "--verify")
+    assert result.status == 1
+    assert result.output.startswith(f"#{entry.position.n} different manifests#1 ")
+    assert node.run("bundle", "anonymise", path, other).status == 0
+    result = node.run("bundle", "open", other, "replay", "--verify")
+    assert result.status == 0
+    assert "Nothing was compared." in result.output
+
+
 def test_as_json(node: WrittenNode) -> None:
     lines = node.run("replay", "--verify", "-o", "json").output.splitlines()
     summary = json.loads(lines[-1])
