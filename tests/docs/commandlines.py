@@ -79,7 +79,8 @@ def _parse(command: click.Command, name: str, arguments: Sequence[str], parent: 
     if not isinstance(command, click.Group):
         command.make_context(name, list(arguments), parent=parent)
         return
-    context = click.Context(command, parent=parent, info_name=name)
+    # With the command's settings: click keeps the first help option that it makes for a subcommand.
+    context = click.Context(command, parent=parent, info_name=name, **command.context_settings)
     given, rest, _ = command.make_parser(context).parse_args(list(arguments))
     if rest:
         nested, below, more = command.resolve_command(context, rest)
