@@ -121,6 +121,15 @@ class Session:
         after = max(after, self.beginning())
         return entries(self.store, self.archive, after, None if self.at is None else self.at.position)
 
+    def lacks(self, pod: str, about: str) -> Failure:
+        """Return the error that the history has no entries about a pod (namespace/name), or what `about` says of it."""
+        begin = self.beginning()
+        since = "" if begin == START else f", which is a record from entry #{begin.n} on,"
+        return Failure(
+            f'pods "{pod.partition("/")[2]}" not found: the log of node {self.settings.node}{since} has no entries '
+            f"about {about}; `chronolet get pods -A` lists its pods, -n selects a namespace"
+        )
+
 
 @contextmanager
 def session(settings: Settings, *, at: str | None = None, patient: bool = False) -> Iterator[Session]:

@@ -75,7 +75,8 @@ def test_a_pod_without_entries_is_not_found(name: str) -> None:
     result = WrittenNode().run("trace", name)
     assert (result.status, result.output) == (1, "")
     assert result.errors == (
-        'error: pods "nobody" not found: the log of node node-1 has no entries about default/nobody; '
+        'error: pods "nobody" not found: the log of node node-1 has no entries about the start of '
+        "default/nobody; "
         "`chronolet get pods -A` lists its pods, -n selects a namespace\n"
     )
 

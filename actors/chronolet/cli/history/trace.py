@@ -14,7 +14,6 @@ import msgspec
 
 from chronolet.cli.completion import candidates
 from chronolet.cli.describe.probe_section import MOST_LOOKED_AT
-from chronolet.cli.errors import Failure
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.progress import progress
@@ -48,11 +47,7 @@ def command(*, settings: Settings, name: str, namespace: str, output: str | None
         with progress("reading the node's log"):
             found = trace(pod, _events(node, pod), spans, results, node.now(), hosted=_hosted(replies))
         if found is None:
-            name = pod.partition("/")[2]
-            raise Failure(
-                f'pods "{name}" not found: the log of node {settings.node} has no entries about {pod}; '
-                "`chronolet get pods -A` lists its pods, -n selects a namespace"
-            )
+            raise node.lacks(pod, f"the start of {pod}")
         _show(found, output, node.now())
         for line in _notes(found, replies, node.now()):
             click.echo(f"note: {line}", err=True)

@@ -67,14 +67,11 @@ def command(
         reading = _Reading(node, pod)
         history = reading.history()
         if not history.lives and not history.requests:
-            raise Failure(
-                f'pods "{pod.partition("/")[2]}" not found: the log of node {settings.node} has no entries about {pod}'
-                f"{_up_to(at)}; `chronolet get pods -A` lists its pods, -n selects a namespace"
-            )
+            raise node.lacks(pod, f"{pod}{_up_to(at)}")
         try:
             found = answer(history, Question(container or "", nth, restart=at is not None))
         except WhyError as error:
-            raise Failure(str(error)) from error
+            raise Failure("; ".join((str(error), *reading.gaps))) from error
     for line in _SHOWN[output](found, reading):
         click.echo(line)
     for gap in reading.gaps:
@@ -102,7 +99,9 @@ class _Reading:
 
     def _facts(self) -> Iterator[Fact]:
         """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
-        after = START
+        after = self._node.beginning()
+        if after != START:
+            self.gaps.append(f"the history begins after entry #{after.n}, and what came before is not known")
         while True:
             try:
                 yield from self._facts_after(after)
