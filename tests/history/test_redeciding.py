@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -80,6 +80,31 @@ def test_each_kind_of_difference_is_described(log: list[Entry], decide: Any, rea
     findings, _ = compared(log, changed(decide=decide))
     assert {finding.kind for finding in findings} == {"different"}
     assert any(reason in finding.reason for finding in findings), findings
+
+
+@pytest.mark.parametrize(
+    ("is_redacted", "kind"),
+    [
+        (lambda text: "w1" in text, "redacted"),
+        (lambda text: "w2" in text, "different"),
+    ],
+    ids=["in the message", "in another decision"],
+)
+@pytest.mark.parametrize("decide", [lambda *_: (), lambda *_: 1 / 0], ids=["other events", "no decision"])
+def test_a_difference_where_something_was_taken_out_is_named_so(
+    log: list[Entry], decide: Any, is_redacted: Callable[[str], bool], kind: str
+) -> None:
+    """It cannot be seen whether it follows from what was taken out."""
+    redeciding = Redeciding((changed(decide=decide),), is_redacted=is_redacted)
+    first = next(finding for entry in log for finding in redeciding.add(entry))
+    assert (first.kind, first.position) == (kind, decided(log)[0].position)
+
+
+def test_a_decision_that_is_reproduced_is_no_finding_though_something_was_taken_out(log: list[Entry]) -> None:
+    redeciding = Redeciding((chore.kind(),), is_redacted=lambda _: True)
+    findings = [finding for entry in log for finding in redeciding.add(entry)]
+    assert [*findings, *redeciding.end()] == []
+    assert redeciding.summary().decisions > 0
 
 
 def test_an_event_that_does_not_follow_is_detected(log: list[Entry]) -> None:

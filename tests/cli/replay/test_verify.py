@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import EffectContext, Job
@@ -15,10 +16,10 @@ from chronolet.manifests.wanted import KeepSecrets, WatchFolder
 from chronolet.node.settings.plain import digest, plain_settings
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas import codec, data_fields, kernel, registry
-from chronolet_schemas.envelope import Event
+from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.keys import Shard
 from chronolet_schemas.manifests import ApplyPods, DeletePods
-from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
+from chronolet_schemas.podspec import Container, EnvVar, ObjectMeta, Pod, PodSpec
 from tests.cli.support.busy_node import busy
 from tests.cli.support.written_node import NODE, WrittenNode
 from tests.support import scratch
@@ -42,18 +43,34 @@ def node() -> Iterator[WrittenNode]:
     kind = manifests.kind({WatchFolder: waits, KeepSecrets: waits})
     setup = Setup(node=NODE, store=node.store, kinds={"manifests": kind}, shards={"manifests": 1}, describe=described)
     process = Process(setup)
-    process.start()
-    for command in (apply("a"), apply("b"), DeletePods(request=uuid.uuid4().hex, pods=("default/unknown",))):
-        name = registry.type_of(type(command))
-        node.store.send(SHARD, name, "manifests/node", command.request, codec.encode(command))
-        scratch.wait_until(functools.partial(decided, node, command.request), "the decision")
-    yield node
-    process.retire()
+    with capture_logs():  # the process's own lines would otherwise be in the output of a command that runs meanwhile
+        process.start()
+        for command in (apply("a"), apply("b"), DeletePods(request=uuid.uuid4().hex, pods=("default/unknown",))):
+            decide(node, command)
+        yield node
+        process.retire()
 
 
-def apply(name: str) -> ApplyPods:
-    spec = PodSpec(containers=(Container(name="app", image="i"),))
+def apply(name: str, *env: EnvVar) -> ApplyPods:
+    spec = PodSpec(containers=(Container(name="app", image="i", env=env),))
     return ApplyPods(request=uuid.uuid4().hex, pods=(Pod(metadata=ObjectMeta(name=name), spec=spec),))
+
+
+def decide(node: WrittenNode, command: ApplyPods | DeletePods) -> None:
+    """Send a command to the process, and wait for its decision."""
+    name = registry.type_of(type(command))
+    node.store.send(SHARD, name, "manifests/node", command.request, codec.encode(command))
+    scratch.wait_until(functools.partial(decided, node, command.request), "the decision")
+
+
+def forge(node: WrittenNode, at: int) -> Entry:
+    """Change the reason in the event of an entry, and return the entry as it was."""
+    entry = node.server.log[at]
+    parts = data_fields.parts(entry.data)
+    event = type(codec.decode(entry.type, parts.plain, Event))
+    forged = event(**{**parts.fields, "reason": parts.fields["reason"][:-1] + "!"})
+    node.server.log[at] = entry._replace(data=data_fields.with_input(codec.encode(forged), parts.value))
+    return entry
 
 
 def until_cancelled(_effect: object, context: EffectContext) -> None:
@@ -76,14 +93,7 @@ def test_a_range_is_compared_from_its_states_on(node: WrittenNode) -> None:
 
 
 def test_what_differs_is_named_and_the_status_is_1(node: WrittenNode) -> None:
-    at, entry = len(node.server.log) - 1, node.server.log[-1]
-    parts = data_fields.parts(entry.data)
-    forged = codec.decode(entry.type, parts.plain, Event)
-    node.server.log[at] = entry._replace(
-        data=data_fields.with_input(
-            codec.encode(type(forged)(**{**parts.fields, "reason": parts.fields["reason"][:-1] + "!"})), parts.value
-        )
-    )
+    entry = forge(node, len(node.server.log) - 1)
     result = node.run("replay", "--verify")
     assert result.status == 1
     line, summary = result.output.splitlines()
@@ -94,14 +104,7 @@ def test_what_differs_is_named_and_the_status_is_1(node: WrittenNode) -> None:
 
 
 def test_a_difference_shows_in_a_bundle_but_not_if_names_are_replaced(node: WrittenNode, tmp_path: Path) -> None:
-    at, entry = len(node.server.log) - 1, node.server.log[-1]
-    parts = data_fields.parts(entry.data)
-    plain = codec.encode(
-        type(codec.decode(entry.type, parts.plain, Event))(
-            **{**parts.fields, "reason": parts.fields["reason"][:-1] + "!"}
-        )
-    )
-    node.server.log[at] = entry._replace(data=data_fields.with_input(plain, parts.value))
+    entry = forge(node, len(node.server.log) - 1)
     path, other = str(tmp_path / "x.bundle"), str(tmp_path / "other.bundle")
     assert node.run("bundle", "save", path).status == 0
     result = node.run("bundle", "open", path, "replay", "--verify")
@@ -111,6 +114,47 @@ def test_a_difference_shows_in_a_bundle_but_not_if_names_are_replaced(node: Writ
     result = node.run("bundle", "open", other, "replay", "--verify")
     assert result.status == 0
     assert "Nothing was compared." in result.output
+
+
+@pytest.fixture
+def with_secret(node: WrittenNode, tmp_path: Path) -> str:
+    """A bundle of the node, which has also decided about a pod with a password: the digest in the event is that of the
+    manifest with the password, which the bundle does not have.
+    """
+    decide(node, apply("secret", EnvVar(name="PASSWORD", value="hunter2-and-more")))
+    path = str(tmp_path / "secret.bundle")
+    assert node.run("replay", "--verify").output == "Decisions: 4, events: 4, since #3: all reproduced.\n"
+    assert node.run("bundle", "save", path).status == 0
+    return path
+
+
+def test_what_differs_because_of_redaction_is_listed_and_the_status_is_0(node: WrittenNode, with_secret: str) -> None:
+    result = node.run("bundle", "open", with_secret, "replay", "--verify")
+    assert result.status == 0
+    line, summary = result.output.splitlines()
+    number = node.server.log[-1].position.n
+    assert line.startswith(f"#{number} redacted manifests#1 manifests/node: ApplyPods leads to ")
+    assert "digest is now " in line
+    assert summary == "Decisions: 4, events: 4, since #3: 1 redacted, all others reproduced."
+    assert result.errors.startswith("note: secrets were taken out of this log")
+
+
+def test_what_differs_because_of_redaction_as_json(node: WrittenNode, with_secret: str) -> None:
+    result = node.run("bundle", "open", with_secret, "replay", "--verify", "-o", "json")
+    finding, summary = map(json.loads, result.output.splitlines())
+    assert (result.status, finding["kind"]) == (0, "redacted")
+    assert (summary["not_reproduced"], summary["redacted"], summary["decisions"]) == (0, 1, 4)
+
+
+def test_another_difference_in_a_redacted_bundle_makes_the_status_1(node: WrittenNode, tmp_path: Path) -> None:
+    forge(node, len(node.server.log) - 1)
+    decide(node, apply("secret", EnvVar(name="PASSWORD", value="hunter2-and-more")))
+    path = str(tmp_path / "x.bundle")
+    assert node.run("bundle", "save", path).status == 0
+    result = node.run("bundle", "open", path, "replay", "--verify")
+    assert result.status == 1
+    assert [line.split()[1] for line in result.output.splitlines()[:-1]] == ["different", "redacted"]
+    assert result.output.endswith(": 1 redacted, 1 not reproduced.\n")
 
 
 def test_as_json(node: WrittenNode) -> None:

@@ -83,7 +83,7 @@ def _summary_as_text(summary: Summary, found: int, redacted: int) -> str:
     else:
         result = f"{found} not reproduced" if found else f"all{' others' if redacted else ''} reproduced"
         if redacted:
-            result = f"{redacted} differ where values were taken out, {result}"
+            result = f"{redacted} redacted, {result}"
         compared = f"Decisions: {summary.decisions}, events: {summary.events}, since #{summary.since.n}: {result}."
     if not summary.skipped:
         return compared
