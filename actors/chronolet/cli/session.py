@@ -122,9 +122,11 @@ class Session:
         return entries(self.store, self.archive, after, None if self.at is None else self.at.position)
 
     def lacks(self, pod: str, about: str) -> Failure:
-        """Return the error that the history has no entries about a pod (namespace/name), or what `about` says of it."""
+        """Return the error that the history has no entries about a pod (namespace/name). `about`: words for what was
+        looked for, such as the pod up to a moment, or its start.
+        """
         begin = self.beginning()
-        since = "" if begin == START else f", which is a record from entry #{begin.n} on,"
+        since = "" if begin == START else f" after entry #{begin.n}"
         return Failure(
             f'pods "{pod.partition("/")[2]}" not found: the log of node {self.settings.node}{since} has no entries '
             f"about {about}; `chronolet get pods -A` lists its pods, -n selects a namespace"

@@ -2,20 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from chronolet.cli.bundle.open import LIVE
 from chronolet.cli.main import COMMANDS
 from chronolet.history.bundle.reader import opened
-from chronolet.kernel.storage.store import HistoryMissing
-from chronolet_schemas import manifests, pleg, pod
-from chronolet_schemas.envelope import Entry, Position
+from chronolet_schemas import qos
 from chronolet_schemas.prober import RawResult
-from tests.cli.support.histories import APP, SECOND, UID, WEB, accepted, recorded
-from tests.cli.support.written_node import NOON, Result, WrittenNode
+from tests.cli.support.busy_node import busy
+from tests.cli.support.histories import SECOND, UID, WEB, accepted
+from tests.cli.support.written_node import NODE, NOON, Result, WrittenNode, columns
+from tests.deciders.qos import nodes
+from tests.support.page_parts import parts, rows
 
 READINGS = (
     ("get", "pods", "-A", "-o", "wide"),
@@ -39,10 +38,18 @@ OTHERS = (
     ("replay",),
     ("replay", "--at", "-130s"),
     ("replay", "--verify"),
+    ("replay", "--only", "pod/web", "--from", "-150s", "-o", "json"),
     ("timeline",),
     ("history", "images"),
+    ("history", "images", "-o", "json"),
     ("history", "node"),
+    ("trace", "web"),
+    ("why", "web"),
+    ("why", "pod/web", "-c", "app", "--nth", "1"),
+    ("why", "web", "--at", "-130s", "-o", "json"),
+    ("why", "web", "-o", "dot"),
 )
+"""Commands about the whole log, or with moments of their own."""
 
 
 @pytest.fixture
@@ -86,18 +93,57 @@ def test_a_bundle_answers_the_other_commands(plain_node: WrittenNode, tmp_path: 
     assert on(plain_node, path, *words) == expected
 
 
-def test_probe_results_in_the_window_are_kept(node: WrittenNode, tmp_path: Path) -> None:
+def test_a_bundle_answers_who_had_which_device(tmp_path: Path) -> None:
+    node = busy()
+    path = saved(node, tmp_path, "--keep", "*")
+    expected = node.run("history", "devices", "--from", "#1")
+    assert expected.status == 0
+    assert expected.output.count("\n") > 1
+    assert on(node, path, "history", "devices", "--from", "#1") == expected
+
+
+def test_the_page_of_a_bundle_is_that_of_the_node(plain_node: WrittenNode, tmp_path: Path) -> None:
+    path, page, other = saved(plain_node, tmp_path, "--keep", "*"), tmp_path / "page", tmp_path / "other"
+    assert plain_node.run("replay", "--html", str(page)).status == 0
+    result = on(plain_node, path, "replay", "--html", str(other))
+    assert (result.status, result.errors) == (0, "")
+    assert other.read_bytes() == page.read_bytes() != b""
+
+
+def test_the_page_of_a_window_has_the_states_at_its_beginning(plain_node: WrittenNode, tmp_path: Path) -> None:
+    path, page = saved(plain_node, tmp_path, "--from", "#13"), tmp_path / "page"
+    result = on(plain_node, path, "replay", "--html", str(page))
+    assert (result.status, result.errors) == (0, "")
+    found = parts(page.read_text(encoding="utf-8"))
+    assert found["summary"]["entries"] == opened(path).manifest.count - 1 == 13
+    for at, n in enumerate(range(14, 27), 1):
+        printed = columns(plain_node.run("get", "pods", "-A", "--no-headers", "--at", f"#{n}").output)
+        shown = rows(found, "pod", at)
+        assert sorted(shown) == [f"{row[0]}/{row[1]}" for row in printed] != []
+        assert [shown[f"{row[0]}/{row[1]}"][3] for row in printed] == [[row[3]] for row in printed]
+
+
+def test_probe_results_in_the_window_are_kept(
+    node: WrittenNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chronolet.history.bundle.parts.RESULTS_IN_PART", 1)
+
     def result(at: int, output: str) -> RawResult:
         fields = dict.fromkeys(RawResult.__struct_fields__, "")
         about = {"pod": "default/web", "uid": UID, "container": "app", "probe": "Liveness", "outcome": "failure"}
         return RawResult(**{**fields, **about, "at": str(NOON + at), "milliseconds": "5", "output": output})
 
-    node.results = [result(210 * SECOND, "later"), result(190 * SECOND, "password=hunter2"), result(0, "earlier")]
+    node.results = [
+        result(210 * SECOND, "later"),
+        result(190 * SECOND, "password=hunter2"),
+        result(180 * SECOND, "in time"),
+        result(0, "earlier"),
+    ]
     path, other = saved(node, tmp_path, "--from", "-140s"), tmp_path / "other"
-    expected = [result(190 * SECOND, "password=<redacted-1>")]
+    expected = [result(190 * SECOND, "password=<redacted-1>"), result(180 * SECOND, "in time")]
     assert list(opened(path).results()) == expected
     assert node.run("bundle", "anonymise", str(path), str(other)).status == 0
-    assert [one.output for one in opened(other).results()] == ["password=<redacted-1>"]
+    assert [one.output for one in opened(other).results()] == ["password=<redacted-1>", "in time"]
 
 
 def test_the_present_of_a_bundle_is_its_end(node: WrittenNode, tmp_path: Path) -> None:
@@ -157,6 +203,42 @@ def test_a_window_is_not_verified(node: WrittenNode, tmp_path: Path) -> None:
     assert "Nothing was compared. It needs the log from its beginning" in result.output
 
 
+@pytest.mark.parametrize("words", [("why", "web"), ("why", "web", "-c", "app", "--nth", "1")], ids=" ".join)
+def test_why_knows_that_a_window_lacks_what_came_before(
+    node: WrittenNode, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    result = on(node, saved(node, tmp_path, "--from", "#13"), *words)
+    assert result.status == 0
+    assert "exited with code 3" in result.output.splitlines()[0]
+    assert ("(restart 1 of those in the log, " in result.output) == ("--nth" in words)
+    assert result.output.splitlines()[-1] == "The history begins at 2027-01-15T08:01:00.000Z  #14."
+    assert result.errors == (
+        "note: the history begins after entry #13, and what came before is not known; the answer is from the other "
+        "entries\n"
+    )
+
+
+NOT_IN_WINDOW = {
+    ("why", "web"): "has no entries about default/web; ",
+    ("trace", "web"): "has no entries about the start of default/web; ",
+}
+
+
+@pytest.mark.parametrize(("words", "problem"), NOT_IN_WINDOW.items(), ids=map(" ".join, NOT_IN_WINDOW))
+def test_a_pod_without_entries_in_a_window_is_named(
+    node: WrittenNode, tmp_path: Path, words: tuple[str, ...], problem: str
+) -> None:
+    result = on(node, saved(node, tmp_path, "--from", "#22"), *words)
+    assert (result.status, result.output) == (1, "")
+    assert f"the log of node node-1 after entry #22 {problem}" in result.errors
+
+
+def test_a_container_that_is_not_in_a_window_is_named(node: WrittenNode, tmp_path: Path) -> None:
+    result = on(node, saved(node, tmp_path, "--from", "#13"), "why", "web", "-c", "side")
+    assert result.status == 1
+    assert "expected one of the pod's containers: app; the history begins after entry #13, and what " in result.errors
+
+
 def test_following_ends_at_the_end(node: WrittenNode, tmp_path: Path) -> None:
     path = saved(node, tmp_path)
     for words in (
@@ -164,11 +246,16 @@ def test_following_ends_at_the_end(node: WrittenNode, tmp_path: Path) -> None:
         ("log", "-f", "-n", "1"),
         ("events", "-w"),
         ("get", "pods", "-w", "--from", "-190s"),
+        ("replay", "--follow"),
     ):
         result = on(node, path, *words)
         assert (result.status, result.errors) == (0, ""), words
         assert result.output
     assert "CrashLoopBackOff" in on(node, path, "get", "pods", "-w", "--from", "-190s").output
+
+
+def test_every_command_is_tried_on_a_bundle_or_needs_a_live_node() -> None:
+    assert {words[0] for words in (*READINGS, *OTHERS)} == set(COMMANDS) - LIVE
 
 
 # -- what a bundle does not have --------------------------------------------------------------------------------------
@@ -182,194 +269,15 @@ def test_commands_for_a_live_node_are_refused(node: WrittenNode, tmp_path: Path,
     assert f"\n  {name} " not in on(node, path, "--help").output
 
 
-@pytest.mark.parametrize("words", [("get", "actors")])
-def test_what_needs_processes_is_refused(node: WrittenNode, tmp_path: Path, words: tuple[str, ...]) -> None:
-    result = on(node, saved(node, tmp_path), *words)
-    assert result.status == 1
-    assert "a bundle is read-only and has no owners of shards" in result.errors
-
-
-# -- the file ---------------------------------------------------------------------------------------------------------
-def test_a_file_is_not_replaced_unless_forced(node: WrittenNode, tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_text("precious")
-    result = node.run("bundle", "save", str(path))
-    assert result == Result("", f"error: {path}: exists already: --force replaces it\n", 1)
-    assert path.read_text() == "precious"
-    assert node.run("bundle", "save", str(path), "--force").status == 0
-    assert opened(path).manifest.count == 25
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["x"], "no temporary file is left"
-
-
-@pytest.mark.parametrize("place", ["missing/x", ""])
-def test_a_place_that_cannot_be_written_is_named(node: WrittenNode, tmp_path: Path, place: str) -> None:
-    result = node.run("bundle", "save", str(tmp_path / place))
-    assert result.status == 1
-    assert result.errors.startswith(f"error: {tmp_path / place}: ")
-
-
-def test_a_failed_save_leaves_nothing(node: WrittenNode, tmp_path: Path) -> None:
-    class Broken:
-        def entries(self, after: Position, upto: Position) -> Any:
-            raise HistoryMissing("the archive is gone")
-
-        def numbered(self, number: int) -> Entry | None:
-            return None
-
-    node.archive = Broken()
-    node.server.trimmed = node.server.archived = Position(NOON, 5)
-    result = node.run("bundle", "save", str(tmp_path / "x"))
-    assert result == Result("", "error: the archive is gone\n", 1)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("type_", "problem"),
     [
-        (("--from", "-1s", "--to", "-5s"), "expected a moment with entries between it and --to"),
-        (("--from", "#25"), "expected a moment with entries between it and --to"),
-        (("--from", "noon"), "--from: found 'noon'"),
-        (("--to", "#26"), "--to: the log has no entry #26 yet"),
-        (("--from", "2020-01-01"), "--from: 2020-01-01T00:00:00Z is before the beginning of the history"),
+        ("actors", "a bundle is read-only and has no owners of shards"),
+        ("cgroups", "a bundle has no cgroups; commands that read the log with --at work on it"),
     ],
 )
-def test_a_window_that_is_none_is_named(
-    node: WrittenNode, tmp_path: Path, options: tuple[str, ...], problem: str
-) -> None:
-    result = node.run("bundle", "save", str(tmp_path / "x"), *options)
-    assert result.status == 1
+def test_what_the_log_does_not_have_is_refused(node: WrittenNode, tmp_path: Path, type_: str, problem: str) -> None:
+    node.write("qos/node", qos.NodeDescribed(node=nodes.node(name=NODE)))
+    result = on(node, saved(node, tmp_path), "get", type_)
+    assert (result.status, result.output) == (1, "")
     assert problem in result.errors
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_damage_is_named_when_it_is_met_or_looked_for(node: WrittenNode, tmp_path: Path) -> None:
-    path = saved(node, tmp_path)
-    content = bytearray(path.read_bytes())
-    content[100] ^= 1
-    path.write_bytes(content)
-    for words in (("get", "pods"), ("log",)):
-        result = on(node, path, *words)
-        assert result.status == 1
-        assert f"error: {path}: altered: the part with entries" in result.errors
-    assert on(node, path).status == 0, "the description is not in that part"
-    assert node.run("bundle", "open", "--check", str(path)).status == 1
-
-
-@pytest.mark.parametrize("name", ["missing", ""])
-def test_a_file_that_cannot_be_read_is_named(node: WrittenNode, tmp_path: Path, name: str) -> None:
-    result = on(node, tmp_path / name, "get", "pods")
-    assert result.status == 1
-    assert result.errors.startswith(f"error: {tmp_path / name}: cannot be read")
-
-
-def test_states_of_another_form_are_named(node: WrittenNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(node, tmp_path, "--from", "#9")
-    monkeypatch.setattr("chronolet.pod.state.FORMAT", 2)
-    result = on(node, path, "get", "pods")
-    assert result.status == 1
-    assert "its states of pod were saved by chronolet " in result.errors
-    assert on(node, path, "log", "-n", "1").status == 0
-
-
-def test_the_description(node: WrittenNode, tmp_path: Path) -> None:
-    followed = pleg.StreamFollowed(server="docker 20.10", endpoint="unix:///d", engine_id="e", boot_id="b")
-    node.write("pleg/node", followed)
-    path = saved(node, tmp_path, "--from", "#9", "--keep", "LOG_*")
-    lines = on(node, path).output
-    for expected in (
-        "Node:      node-1\n",
-        "From:      2027-01-15T08:00:00Z, with the states after entry #9\n",
-        "To:        2027-01-15T08:03:20Z, entry #26\n",
-        "Entries:   18\n",
-        "1 known secret values, wherever they occur, except LOG_*\n",
-        "kernel.LogStarted run=r node=node-1",
-        "pleg.StreamFollowed server=docker 20.10 boot_id=b endpoint=unix:///d engine_id=e\n",
-    ):
-        assert expected in lines
-    described = json.loads(node.run("bundle", "open", "-o", "json", str(path)).output)
-    assert described["begins"] == f"{NOON}-9"
-    assert [one["type"] for one in described["facts"]] == ["kernel.LogStarted@1", "pleg.StreamFollowed@1"]
-
-
-def test_unknown_types_and_foreign_entries_are_kept(node: WrittenNode, tmp_path: Path) -> None:
-    unknown = msgspec.msgpack.encode({"env": [{"name": "A", "value": "s3cr3t-value"}], "x": 1, "_time": NOON})
-    with node.server.changed:
-        last = node.server.last
-        node.server.log.append(
-            Entry(Position(last.milliseconds, last.n + 1), "future.Thing@9", "future/x", "", "", "", unknown)
-        )
-        node.server.log.append(Entry(Position(last.milliseconds, last.n + 500), "", "", "", "", "", b""))
-        node.server.last = node.server.log[-1].position
-    path = saved(node, tmp_path)
-    entries = list(opened(path).entries())
-    assert entries[-2].type == "future.Thing@9"
-    assert b"s3cr3t-value" not in entries[-2].data
-    assert entries[-1] == node.server.log[-1]
-    assert on(node, path, "get", "pods").output == node.run("get", "pods", "--at", "-0s").output
-
-
-@pytest.mark.parametrize("options", [(), ("--from", "#26")])
-def test_secrets_that_cannot_be_read_are_an_error(node: WrittenNode, tmp_path: Path, options: tuple[str, ...]) -> None:
-    """They are in the state folder of the node, not in its log."""
-    applied = manifests.SecretApplied(secret="default/db", type="Opaque", digest="d", source="apply")
-    node.write("manifests/node", applied)
-    node.write(WEB, recorded("Started", "Started container app"))
-    saving = ("--root-dir", str(tmp_path), "bundle", "save", str(tmp_path / "x"), *options)
-    result = node.run(*saving)
-    assert result.status == 1
-    assert result.errors.startswith("error: the contents of the node's Secrets cannot be read here")
-    assert not (tmp_path / "x").exists()
-    assert node.run(*saving, "--without-secrets").status == 0
-
-
-# -- anonymise --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("options", [(), ("--from", "#12")])
-def test_an_anonymised_bundle_has_the_same_states_under_other_names(
-    node: WrittenNode, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    node.write("pod/shop/cart", accepted("cart", "shop", containers=[{"name": "billing", "image": "reg.local/cart:1"}]))
-    node.write(WEB, recorded("Pulling", 'Pulling image "reg.local/cart:1" for shop/cart at 10.0.0.7'))
-    path, other = saved(node, tmp_path, *options), tmp_path / "other"
-    result = node.run("bundle", "anonymise", str(path), str(other))
-    assert (result.status, result.errors) == (0, "")
-    before = json.loads(on(node, path, "get", "pods", "-A", "-o", "json").output)
-    after = json.loads(on(node, other, "get", "pods", "-A", "-o", "json").output)
-    assert shape(before) == shape(after)
-    everything = "".join(on(node, other, *words).output for words in (*READINGS[:-1], ("log", "-o", "json"), ()))
-    for name in ("shop", "cart", "billing", "reg.local", "10.0.0.7", UID):
-        assert name not in everything
-    assert "namespace-1/pod-" in everything
-    assert "(names are replaced)" in on(node, other).output
-    statuses = [one["status"] for one in after["items"]]
-    assert [one["phase"] for one in statuses] == [one["status"]["phase"] for one in before["items"]]
-
-
-def shape(value: Any) -> Any:
-    """Return plain data with every text replaced, in an order that does not depend on names."""
-    if isinstance(value, dict):
-        return sorted((str(type(held)), repr(shape(held))) for held in value.values())
-    if isinstance(value, list):
-        return sorted(repr(shape(item)) for item in value)
-    return "text" if isinstance(value, str) else value
-
-
-def test_a_pod_can_be_found_by_its_new_name(node: WrittenNode, tmp_path: Path) -> None:
-    node.write(
-        "pod/default/cart",
-        accepted("cart"),
-        pod.ContainerBlocked(
-            **{**APP, "pod": "default/cart"}, attempt=0, reason="CreateContainerConfigError", message="m"
-        ),
-    )
-    path, other = saved(node, tmp_path), tmp_path / "other"
-    assert node.run("bundle", "anonymise", str(path), str(other)).status == 0
-    assert on(node, other, "get", "pod", "cart").status == 1
-    rows = on(node, other, "get", "pods", "--no-headers").output.splitlines()
-    name = next(row.split()[0] for row in rows if "CreateContainerConfigError" in row)
-    assert on(node, other, "describe", "pod", name).output.startswith(f"Name:             {name}\n")
-    assert (
-        on(node, other, "log", "--pod", name).output.count("\n")
-        == on(node, path, "log", "--pod", "cart").output.count("\n")
-        == 2
-    )

@@ -20,13 +20,12 @@ ALL = (
     *((*words, "--at", "-130s") for words in READINGS),
     *OTHERS,
     ("get", "pods", "-w", "--from", "-190s"),
-    ("trace", "pod/web"),
     ("--help",),
     ("get", "--help"),
 )
 
 
-NEED_THE_BEGINNING = (("trace", "pod/web"), ("replay", "--verify"))
+NEED_THE_BEGINNING = (("trace", "web"), ("replay", "--verify"))
 
 
 def away(folder: Path, *command_lines: list[str]) -> list[Result]:
@@ -72,6 +71,14 @@ def test_every_command_answers_the_same_elsewhere(
         expected = node.run("bundle", "open", str(path), *words)
         assert expected.status == 0 or words in NEED_THE_BEGINNING, words
         assert found == expected, words
+
+
+def test_the_page_is_written_elsewhere(node: WrittenNode, empty: Path) -> None:
+    path, page, other = saved(node, empty), empty / "page", empty / "other"
+    (found,) = away(empty, ["bundle", "open", str(path), "replay", "--html", str(page)])
+    assert (found.status, found.errors) == (0, "")
+    assert node.run("bundle", "open", str(path), "replay", "--html", str(other)).status == 0
+    assert page.read_bytes() == other.read_bytes()
 
 
 def test_a_bundle_is_anonymised_elsewhere(node: WrittenNode, empty: Path) -> None:

@@ -78,6 +78,17 @@ def test_an_encrypted_bundle_needs_a_key(node: WrittenNode, tmp_path: Path, key:
 
 
 @needs_age
+def test_what_no_reader_would_accept_is_named_before_it_is_encrypted(
+    node: WrittenNode, tmp_path: Path, key: AgeKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chronolet.history.bundle.parts.LARGEST_ENTRY", 300)
+    path = tmp_path / "x"
+    result = saved(node, path, key.recipient)
+    assert result.errors.startswith(f"error: {path}: not written, because no reader would accept it: ")
+    assert not path.exists()
+
+
+@needs_age
 def test_an_encrypted_bundle_is_anonymised(node: WrittenNode, tmp_path: Path, key: AgeKey) -> None:
     path, other = tmp_path / "x", tmp_path / "y"
     assert saved(node, path, key.recipient).status == 0

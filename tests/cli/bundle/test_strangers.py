@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from chronolet.cli.services import readable_kinds
-from chronolet.history.bundle.writer import BundleWriter
 from chronolet.kernel.step.snapshots import snapshot_format
 from chronolet_schemas.envelope import Position
 from tests.cli.support.written_node import WrittenNode
-from tests.history.bundle.test_format import NOON, about, entry
+from tests.history.bundle.test_format import NOON, AnyWriter, about, entry
 
 DEEP = b"\x81\xa1a" * 900 + b"\x01"
 (POD,) = readable_kinds(("pod",))
@@ -25,7 +24,7 @@ STATES = {
 
 def bundle(folder: Path, states: bytes, data: bytes = b"\x80") -> Path:
     stream = io.BytesIO()
-    writer = BundleWriter(stream)
+    writer = AnyWriter(stream)
     writer.states("pod", snapshot_format(POD, 1), states)
     writer.entries([entry(number, data=data, type="future.Thing@9", entity="x/y") for number in (8, 9)])
     writer.finish(about(Position(NOON, 7)))

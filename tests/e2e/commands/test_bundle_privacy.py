@@ -37,8 +37,9 @@ OF_ALL_EVENTS: tuple[tuple[str, ...], ...] = (
     ("get", "events", "--all", "-o", "json"),
     ("get", "nodes", "-o", "json"),
     ("describe", "pods"),
+    ("why", "keeper-of-secrets", "-c", "last"),
 )
-"""Commands that need the log from its beginning: for the KubeEvents, and for the age of the node."""
+"""Commands that need the log from its beginning: for the KubeEvents, the age of the node, and where the log begins."""
 
 
 @pytest.fixture(scope="module")

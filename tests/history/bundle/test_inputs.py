@@ -106,6 +106,14 @@ def test_a_secret_in_a_map_is_redacted() -> None:
     assert data_fields.parts(found.data).value == [5, "Ended", {"message": "said <redacted-1>"}]
 
 
+@pytest.mark.parametrize("levels", [300, 900, 90_000])
+def test_an_input_that_is_nested_deeply_is_left_out(levels: int) -> None:
+    value = msgspec.Raw(b"\x81\xa1a" * levels + b"\x01")
+    (found,) = redacted([entry(1, data_fields.with_input(events(), value))])
+    assert SECRET.encode() not in found.data
+    assert b"<redacted-1>" in found.data or b"that are not the data of an event" in found.data
+
+
 def test_foreign_entries_and_damaged_ones_keep_their_places(log: list[Entry]) -> None:
     foreign, damaged = entry(5, b"", type=""), entry(6, b"\xc1")
     found = redacted([log[0], foreign, log[1], damaged, log[2]])

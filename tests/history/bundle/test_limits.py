@@ -1,19 +1,33 @@
 """A file of a stranger cannot use much memory: it is refused before its values are decoded."""
 
+import io
 import subprocess
 import sys
 import zlib
 from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from chronolet.history.bundle.parts import LARGEST_ENTRY, Unreadable
+from chronolet.history.bundle.format import LARGEST_MANIFEST, Fact
+from chronolet.history.bundle.parts import (
+    LARGEST_ENTRY,
+    LARGEST_PART,
+    LATEST,
+    MOST_IN_RESULTS,
+    Unreadable,
+    encode_results,
+)
+from chronolet.history.bundle.reader import Bundle
+from chronolet.history.bundle.writer import BundleWriter, Unwritable
 from chronolet.kernel.recording import objects
 from chronolet.kernel.recording.payloads import LARGEST_BYTES, Group, Payloads
-from tests.history.bundle.test_format import entry, opened, written
+from chronolet_schemas.envelope import Entry, Position
+from chronolet_schemas.prober import RawResult
+from tests.history.bundle.test_format import NOON, about, entry, opened, written
 
 VALUES: tuple[Any, ...] = (
     {},
@@ -95,6 +109,64 @@ def test_states_that_are_no_map_of_maps_are_refused(states: bytes) -> None:
         list(opened(written(states=states)).states())
 
 
+# -- the writer keeps to the limits ------------------------------------------------------------------------------------
+def _write(entries: Sequence[Entry] = (entry(1),), states: bytes = b"\x80", **manifest: Any) -> Bundle:
+    stream = io.BytesIO()
+    writer = BundleWriter(stream)
+    writer.states("pod", 7, states)
+    writer.entries(entries)
+    writer.finish(msgspec.structs.replace(about(), **manifest))
+    return opened(stream.getvalue())
+
+
+def _fact(size: int) -> Fact:
+    return Fact(position="1-1", at=NOON, type="x.Y@1", entity="x/y", data={"a": "x" * size})
+
+
+TOO_MUCH: dict[str, tuple[dict[str, Any], str]] = {
+    "a large entry": (
+        {"entries": [entry(1), entry(2, data=b"x" * (LARGEST_ENTRY + 1))]},
+        f"{entry(2).position} has {LARGEST_ENTRY + 1} bytes, expected at most {LARGEST_ENTRY}; save a window without",
+    ),
+    "an entry with many values": ({"entries": [entry(1, data=nested(BOMBS["empty maps"], 100))]}, "500000 values"),
+    "a long name": ({"entries": [entry(1, entity="x" * (LARGEST_PART + 1))]}, f"expected at most {LARGEST_PART}; save"),
+    "a late entry": ({"entries": [entry(1)._replace(position=Position(2**60, 1))]}, f"expected at most {LATEST}; save"),
+    "entries out of order": ({"entries": [entry(2), entry(1)]}, "not in order"),
+    "many values in states": (
+        {"states": nested(BOMBS["empty maps"], 70)},
+        "the states of pod is invalid: it has more than 4000000 values.*; save the log from its beginning",
+    ),
+    "large facts": ({"facts": (_fact(LARGEST_MANIFEST),)}, f"expected at most {LARGEST_MANIFEST}; save a shorter"),
+    "a late end": ({"ends_at": LATEST + 1}, "its manifest is invalid.*; save a shorter window"),
+}
+
+
+@pytest.mark.parametrize(("given", "problem"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_what_no_reader_accepts_is_not_written(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(Unwritable, match=problem):
+        _write(**given)
+
+
+def test_what_a_reader_just_accepts_is_written() -> None:
+    large = [entry(number, data=b"x" * LARGEST_ENTRY) for number in (1, 2, 3)]
+    assert list(_write(large).entries()) == large
+    late = entry(1)._replace(position=Position(LATEST, 1))
+    assert list(_write([late], begins=str(late.position), ends_at=LATEST).entries()) == [late]
+
+
+def test_many_probe_results_are_in_several_parts() -> None:
+    fields = dict.fromkeys(RawResult.__struct_fields__, "1")
+    results = [RawResult(**{**fields, "at": str(at)}) for at in range(MOST_IN_RESULTS // len(fields))]
+    stream = io.BytesIO()
+    writer = BundleWriter(stream)
+    for some in encode_results(results):
+        writer.results(some)
+    writer.entries([entry(1)])
+    writer.finish(about())
+    assert list(opened(stream.getvalue()).results()) == results
+
+
+# -- packed contents ---------------------------------------------------------------------------------------------------
 def _packed(plain: bytes) -> bytes:
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(plain) + packer.flush()

@@ -22,6 +22,7 @@ from chronolet.history.bundle.anonymising.anonymiser import Anonymiser
 from chronolet.history.bundle.anonymising.names import all_names, decoded, find_in
 from chronolet.history.bundle.anonymising.settings import find_in_settings
 from chronolet.history.bundle.format import Fact, Manifest
+from chronolet.history.bundle.parts import encode_results
 from chronolet.history.bundle.reader import Bundle
 from chronolet.history.bundle.vocabulary import words
 from chronolet.history.bundle.writer import BundleWriter
@@ -68,7 +69,8 @@ def _write(bundle: Bundle, anonymiser: Anonymiser, stream: IO[bytes]) -> Manifes
     writer = BundleWriter(stream)
     for part, content in bundle.states():
         writer.states(part.kind, part.format, msgspec.msgpack.encode(anonymiser.plain(_plain(content))))
-    writer.results(msgspec.msgpack.encode(anonymiser.plain(msgspec.to_builtins(list(bundle.results())))))
+    for results in encode_results(bundle.results()):
+        writer.results(msgspec.msgpack.encode(anonymiser.plain(msgspec.msgpack.decode(results))))
     writer.entries(_entries(bundle, anonymiser))
     manifest = bundle.manifest
     return writer.finish(

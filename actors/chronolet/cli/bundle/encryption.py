@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -52,7 +52,7 @@ def _age(recipients: Sequence[str]) -> list[str]:
 
 
 def _gpg(recipients: Sequence[str]) -> list[str]:
-    # Whoever names a whole fingerprint has decided which key it is; otherwise gpg asks for a certified key.
+    # A whole fingerprint says which key it is; for anything else, gpg requires a certified key.
     trust = ["--trust-model", "always"] if all(map(_FINGERPRINT.fullmatch, recipients)) else []
     named = [f"--recipient={one}" for one in recipients]
     return ["gpg", "--batch", "--quiet", "--compress-algo", "none", *trust, *named, "--encrypt"]
@@ -98,8 +98,8 @@ class _Program(NamedTuple):
             return
         self.errors.seek(0)
         lines = self.errors.read(_PIECE).decode(errors="replace").split("\n")
-        told = "; ".join(line.strip() for line in lines if line.strip()) or f"exit status {self.process.returncode}"
-        raise Failure(f"{failed}: {told}")
+        message = "; ".join(line.strip() for line in lines if line.strip()) or f"exit status {self.process.returncode}"
+        raise Failure(f"{failed}: {message}")
 
 
 def _copy(program: _Program, content: IO[bytes], path: Path) -> None:
@@ -126,3 +126,6 @@ def _started(arguments: list[str], *, stdin: int | IO[bytes], stdout: int | IO[b
         finally:
             if process.poll() is None:
                 process.kill()
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):  # it would hide why the block failed
+                    process.stdin.close()

@@ -74,7 +74,7 @@ def command(
     file: Path,
     command_line: tuple[str, ...],
 ) -> Any:
-    """Run COMMAND on the bundle FILE: get, describe, events, log, logs, diff and other commands that read the log.
+    """Run COMMAND on the bundle FILE: get, describe, events, log, diff, why and other commands that read the log.
 
     The bundle's end is the present: --at -5m is five minutes before it. Without COMMAND, show what the bundle has.
     """

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from chronolet.cli.errors import Failure
+from chronolet.history.bundle.writer import Unwritable
 
 
 @contextmanager
 def created(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """Open a new file, which gets this name at the end of the block, or is removed if the block fails.
 
-    Raises Failure if the path exists, unless `force` is given, or if it cannot be written.
+    Raises Failure if the path exists, unless `force` is given, or if it cannot be written or would not be readable.
     """
     if path.is_dir() or (not force and path.exists()):
         what = "is a folder, expected the name of a file" if path.is_dir() else "exists already: --force replaces it"
@@ -30,6 +31,8 @@ def created(path: Path, *, force: bool) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
+    except Unwritable as error:
+        raise Failure(f"{path}: not written, because no reader would accept it: {error}") from error
     except OSError as error:
         raise Failure(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:

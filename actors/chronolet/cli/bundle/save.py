@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +26,7 @@ from chronolet.cli.session import Session, session
 from chronolet.cli.version import installed_version
 from chronolet.history.bundle.facts import Facts, fact
 from chronolet.history.bundle.format import Manifest, Redaction
-from chronolet.history.bundle.parts import MOST_ENTRIES, encode_results
+from chronolet.history.bundle.parts import encode_results
 from chronolet.history.bundle.redaction import inputs, rules, searching
 from chronolet.history.bundle.redaction.redactor import Redactor, Values
 from chronolet.history.bundle.redaction.rules import Kept
@@ -124,8 +123,8 @@ class _Window:
         first = self._base or next(iter(self.entries()))
         self.begins_at = self.begin.milliseconds if self.begin is not None else time_of(first)
 
-        self.results = encode_results(list(islice(self._results(), MOST_ENTRIES)))
-        """The raw probe results in the window, as far as the node still has them."""
+        self.results = tuple(encode_results(self._results()))
+        """The raw probe results in the window, as far as the node still has them: the content of each part."""
 
     def _results(self) -> Iterator[RawResult]:
         for one in self._node.services.results(self._node.settings):
@@ -163,9 +162,10 @@ def _save(node: Session, window: _Window, contents: Sequence[bytes], kept: Kept,
         for name, states in window.states.items():
             plain = _images(states)
             writer.states(name, snapshot_format(kinds[name], 1), redactor.states(plain))
-        writer.results(redactor.results(window.results))
+        for results in window.results:
+            writer.results(redactor.results(results))
         writer.entries(inputs.redacted(window.entries(), redactor))
-        told = tuple(fact(redactor.entry(one)._replace(data=redactor.data(one.data))) for one in facts.entries())
+        chosen = [fact(redactor.entry(one)._replace(data=redactor.data(one.data))) for one in facts.entries()]
         name = redactor.name(node.settings.node)
     return writer.finish(
         Manifest(
@@ -179,7 +179,7 @@ def _save(node: Session, window: _Window, contents: Sequence[bytes], kept: Kept,
             ends_at=window.end.milliseconds,
             count=0,
             redaction=Redaction(rules=rules.VERSION, kept=kept.patterns, values=len(values)),
-            facts=told,
+            facts=tuple(one for one in chosen if one is not None),
         )
     )
 
@@ -191,7 +191,8 @@ def _learnt(window: _Window, contents: Sequence[bytes], kept: Kept) -> tuple[Val
     with progress("looking for secrets"):
         for secret in contents:
             searching.add_secret(values, secret)
-        learning.results(window.results)
+        for results in window.results:
+            learning.results(results)
         for entry in window.earlier():
             facts.look(entry)
             if _MAY_HAVE_SECRETS.search(entry.data):

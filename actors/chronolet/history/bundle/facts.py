@@ -1,7 +1,7 @@
 """Chooses the events that describe a node for a bundle: versions, engine, machine, settings.
 
 Input: entries of the log, from its beginning if that is available. Output: the newest event of each such type, or
-of each process where a process writes it. Pure. Next: the manifest of a bundle.
+of each process where a process writes it, unless it is large or damaged. Pure. Next: the manifest of a bundle.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ TYPES = frozenset(
 )
 """Types without their version. A log that lacks some of them is described by the others."""
 _MOST = 100
+_LARGEST = 32 * 1024
+"""Bytes of data. What is larger describes no node, and would take the manifest's room."""
 
 
 class Facts:
@@ -42,7 +44,7 @@ class Facts:
 
     def look(self, entry: Entry) -> None:
         """Take an entry into account. Entries come in their order."""
-        if entry.type.partition("@")[0] in TYPES:
+        if entry.type.partition("@")[0] in TYPES and len(entry.data) <= _LARGEST:
             key = entry.type, entry.entity, entry.actor.partition("#")[0]
             self._found.pop(key, None)
             self._found[key] = entry
@@ -54,8 +56,11 @@ class Facts:
         return tuple(self._found.values())
 
 
-def fact(entry: Entry) -> Fact:
-    """Return an entry, whose data has been redacted, as the manifest has it."""
-    data: dict[str, Any] = msgspec.msgpack.decode(entry.data)
+def fact(entry: Entry) -> Fact | None:
+    """Return an entry, whose data has been redacted, as the manifest has it; None if the data has no fields."""
+    try:
+        data = msgspec.msgpack.decode(entry.data, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return None
     plain = {name: value for name, value in data.items() if not name.startswith("_")}  # those are the kernel's own
     return Fact(position=str(entry.position), at=time_of(entry), type=entry.type, entity=entry.entity, data=plain)

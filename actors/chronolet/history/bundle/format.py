@@ -123,6 +123,12 @@ def manifest_size(trailer: bytes) -> tuple[int, str]:
     return size, found[2].decode()
 
 
+def decode_end(text: bytes, room: int) -> Manifest:
+    """Decode what `encode_manifest` returned. Raises Unreadable if a reader would refuse it."""
+    size, sha256 = manifest_size(text[-TRAILER_BYTES:])
+    return decode_manifest(text[:size], sha256, room)
+
+
 def decode_manifest(text: bytes, sha256: str, room: int) -> Manifest:
     """Decode the manifest of a file with `room` bytes for parts. Raises Unreadable if it is not consistent."""
     if hashlib.sha256(text).hexdigest() != sha256:

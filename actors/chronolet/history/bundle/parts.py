@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -25,6 +25,8 @@ ENTRIES_IN_PART = 5_000
 """How many entries a writer puts into a part: the least that is decompressed to read one."""
 BYTES_IN_PART = 8 * 1024 * 1024
 """A writer ends a part early when its entries have this size."""
+RESULTS_IN_PART = 5_000
+"""How many raw probe results a writer puts into a part: each has at most some kB and 29 values."""
 LARGEST_PART = 64 * 1024 * 1024
 """A reader refuses a part of log entries that is larger when decompressed."""
 LARGEST_STATES = 128 * 1024 * 1024
@@ -126,7 +128,7 @@ def decode_entries(part: Part, stored: bytes) -> list[Entry]:
     try:
         found = list(_rows(_decoder.decode(plain)))
         for one in found:
-            _check_size(one)
+            _check_entry(one)
     except (msgspec.DecodeError, ValueError, IndexError, RecursionError) as error:
         raise Unreadable(f"{_named(part)} is invalid: {error}") from error
     ends = (str(found[0].position), str(found[-1].position)) if found else ("", "")
@@ -138,9 +140,13 @@ def decode_entries(part: Part, stored: bytes) -> list[Entry]:
     return found
 
 
-def encode_results(results: Sequence[RawResult]) -> bytes:
-    """Return raw probe results as plain msgpack, a list of maps, which is redacted and anonymised as such."""
-    return msgspec.msgpack.encode(results)
+def encode_results(results: Iterable[RawResult]) -> Iterator[bytes]:
+    """Yield the content of each part with raw probe results: plain msgpack, a list of maps, which is redacted and
+    anonymised as such.
+    """
+    rest = iter(results)
+    while some := list(islice(rest, RESULTS_IN_PART)):
+        yield msgspec.msgpack.encode(some)
 
 
 def decode_results(part: Part, stored: bytes) -> list[RawResult]:
@@ -164,7 +170,21 @@ def decode_states(part: Part, stored: bytes) -> bytes:
     return plain
 
 
-def _check_size(entry: Entry) -> None:
+def check(part: Part, stored: bytes) -> None:
+    """Read a part that a writer made, as every reader does. Raises Unreadable if it exceeds a limit."""
+    _READERS[part.what](part, stored)
+
+
+_READERS: Mapping[str, Callable[[Part, bytes], object]] = {
+    "log": decode_entries,
+    "states": decode_states,
+    "results": decode_results,
+}
+
+
+def _check_entry(entry: Entry) -> None:
+    if time_of(entry) > LATEST:
+        raise ValueError(f"entry {entry.position} is from {time_of(entry)} ms, expected at most {LATEST}")
     if len(entry.data) > LARGEST_ENTRY:
         raise ValueError(f"entry {entry.position} has {len(entry.data)} bytes, expected at most {LARGEST_ENTRY}")
     try:
@@ -216,10 +236,7 @@ def _rows(columns: _Columns) -> Iterator[Entry]:
 
 
 def _ascending(entries: Sequence[Entry]) -> bool:
-    """Return whether the entries are in order, and their times can be shown."""
-    return all(time_of(one) <= LATEST for one in entries) and all(
-        one.position < other.position for one, other in pairwise(entries)
-    )
+    return all(one.position < other.position for one, other in pairwise(entries))
 
 
 def _column(one: _Texts) -> list[str]:

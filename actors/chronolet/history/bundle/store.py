@@ -98,7 +98,7 @@ class BundleStore:
         """Do nothing: `wait` never waits."""
 
     def close(self) -> None:
-        """Do nothing: whoever opened the bundle closes it."""
+        """Do nothing: the caller that opened the bundle closes it."""
 
     begin: Callable[..., Run] = _refused("beginning of a new log")
     renew = retire = heads = acquire = unowned = release = handovers = forget_dead = _refused("owners of shards")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,7 +66,9 @@ class _Inputs:
         plain = [self._redactor.data(part.plain) for part in group.parts]
         for entry, part, data in zip(group.entries, group.parts, plain, strict=True):
             if part.recorded:
-                data = data_fields.with_input(data, self._value(part.value, group, b"".join(plain)))  # noqa: PLW2901
+                # One that is nested too deeply was not written by chronolet, and is left out.
+                with suppress(RecursionError):
+                    data = data_fields.with_input(data, self._value(part.value, group, b"".join(plain)))  # noqa: PLW2901
             time = entry.data[-data_fields.TIME_LENGTH :]
             timed = time.startswith(data_fields.TIME_MARK) and len(time) == data_fields.TIME_LENGTH
             named = self._redactor.entry(entry)

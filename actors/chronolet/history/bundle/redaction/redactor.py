@@ -16,66 +16,9 @@ from typing import Any
 
 import msgspec
 
-from chronolet.history.bundle.redaction import rules, texts
+from chronolet.history.bundle.redaction import fields, rules, texts
 from chronolet.history.bundle.redaction.rules import NOTHING_KEPT, Kept, Span
 from chronolet_schemas.envelope import Entry
-
-_ENV = "env"
-_ENV_MAPS = frozenset({"envs"})
-_ARGUMENTS = frozenset({"command", "args"})
-_HEADERS = frozenset({"httpHeaders", "http_headers"})
-_ANNOTATIONS = frozenset({"annotations", "userAnnotations", "user_annotations"})
-_DRIVERS = frozenset(
-    {
-        "awsElasticBlockStore",
-        "azureDisk",
-        "azureFile",
-        "cephfs",
-        "cinder",
-        "csi",
-        "fc",
-        "flexVolume",
-        "flocker",
-        "gcePersistentDisk",
-        "gitRepo",
-        "glusterfs",
-        "iscsi",
-        "photonPersistentDisk",
-        "portworxVolume",
-        "quobyte",
-        "rbd",
-        "scaleIO",
-        "storageos",
-        "vsphereVolume",
-    }
-)
-_KEPT_IN_DRIVERS = frozenset({"driver", "fsType", "volumeType"})
-_BY_NAME_OF_SECRET = frozenset({"secrets", "pull_secrets", "pullSecrets"})
-"""Maps from names of Secrets to digests or states: neither are secrets."""
-_MAPS = _ENV_MAPS | _ANNOTATIONS | _DRIVERS | _BY_NAME_OF_SECRET
-_ABOUT_SECRETS = _BY_NAME_OF_SECRET | {"imagePullSecrets", "serviceAccountToken", "tokens"}
-"""Fields with names, paths and counts."""
-_SYSCTLS = "sysctls"
-_HTTP = frozenset({"httpGet", "http_get"})
-_NAMES = frozenset(
-    {
-        "container",
-        "hostname",
-        "image",
-        "image_id",
-        "key",
-        "name",
-        "namespace",
-        "node",
-        "pod",
-        "resource",
-        "secret",
-        "secretName",
-    }
-)
-"""Fields whose values are names. What is a name is only searched for if it is surely a secret."""
-FREE_TEXTS = frozenset({"message", "error", "errors", "output", "findings", "left_alone"})
-"""Fields with texts for people, which may have secrets within."""
 
 Search = Callable[[str, bool], Iterable[tuple[int, int, str]]]
 """Finds known secrets in a text: where they begin and end, and their marks. The second argument: whether the text is
@@ -127,12 +70,12 @@ class Redactor:
             return data
         try:
             plain = msgspec.msgpack.decode(data)
+            if isinstance(plain, dict):
+                redacted = self.plain(plain)
+                return data if redacted == plain else msgspec.msgpack.encode(redacted)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            plain = None
-        if not isinstance(plain, dict):
-            return msgspec.msgpack.encode({"redacted": f"{len(data)} bytes that are not the data of an event"})
-        redacted = self.plain(plain)
-        return data if redacted == plain else msgspec.msgpack.encode(redacted)
+            pass  # as for data that is no map
+        return msgspec.msgpack.encode({"redacted": f"{len(data)} bytes that are not the data of an event"})
 
     def entry(self, entry: Entry) -> Entry:
         """Return the entry with the names in it as they are in its data: without what is surely secret."""
@@ -161,7 +104,7 @@ class Redactor:
     def plain(self, value: Any, key: str = "") -> Any:
         """Return plain data without secrets. `key` is the name of the field that has it."""
         if isinstance(value, str):
-            if key in _NAMES:
+            if key in fields.NAMES:
                 self._values.names.add(value)
             return self._text(value, key)
         if isinstance(value, dict):
@@ -187,11 +130,11 @@ class Redactor:
         """Redact the value of a field by the rule for its name."""
         if not isinstance(name, str):
             return self.plain(value)
-        if isinstance(value, dict) and name in _MAPS:
+        if isinstance(value, dict) and name in fields.MAPS:
             return self._map(name, value)
-        if isinstance(value, dict) and name in _HTTP:
+        if isinstance(value, dict) and name in fields.HTTP:
             return self._http(value)
-        if name not in _NAMES and name not in _ABOUT_SECRETS and rules.is_sensitive(name):
+        if name not in fields.NAMES and name not in fields.ABOUT_SECRETS and rules.is_sensitive(name):
             return self._sensitive(name, value)
         return self.plain(value, name)
 
@@ -207,11 +150,11 @@ class Redactor:
 
     def _map(self, name: str, value: Mapping[Any, Any]) -> Any:
         """Redact a map whose keys are names that users or drivers chose."""
-        if name in _DRIVERS:
+        if name in fields.DRIVERS:
             return self._attributes(value)
-        if name in _ENV_MAPS:
+        if name in fields.ENV_MAPS:
             return {self._key(key): self._exempt(str(key), held) for key, held in value.items()}
-        if name in _ANNOTATIONS:
+        if name in fields.ANNOTATIONS:
             return {self._key(key): self._annotation(str(key), held) for key, held in value.items()}
         return {self._key(key): self.plain(held) for key, held in value.items()}
 
@@ -233,13 +176,13 @@ class Redactor:
         return self._text("".join(parts), "path")
 
     def _list(self, value: Sequence[Any], key: str) -> list[Any]:
-        if key in _ARGUMENTS and value and all(isinstance(word, str) for word in value):
+        if key in fields.ARGUMENTS and value and all(isinstance(word, str) for word in value):
             return list(value) if self._kept.covers(key) else self._arguments(list(value), is_command=key == "command")
-        if key == _ENV:
+        if key == fields.ENV:
             return [self._named_value(item, ()) for item in value]
-        if key == _SYSCTLS:
+        if key == fields.SYSCTLS:
             return [self._named_value(item, None) for item in value]
-        if key in _HEADERS:
+        if key in fields.HEADERS:
             return [self._named_value(item, rules.KEPT_HEADERS) for item in value]
         return [self.plain(item, key) for item in value]
 
@@ -282,7 +225,7 @@ class Redactor:
         if isinstance(value, dict):
             return {
                 self._key(name): self.plain(held)
-                if name in _KEPT_IN_DRIVERS or self._kept.covers(name)
+                if name in fields.KEPT_IN_DRIVERS or self._kept.covers(name)
                 else self._attributes(held)
                 for name, held in value.items()
             }
@@ -298,7 +241,7 @@ class Redactor:
         ]
 
     def _text(self, text: str, key: str) -> str:
-        free = key in FREE_TEXTS or " " in text or "\n" in text
+        free = key in fields.FREE_TEXTS or " " in text or "\n" in text
         known = self._texts.get((text, free))
         if known is None:
             known = self._without(text, texts.in_text(text), free=free)

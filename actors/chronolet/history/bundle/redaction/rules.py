@@ -35,7 +35,7 @@ RULES: Mapping[str, str] = {
     "authorization": "what follows Basic, Bearer, Digest or Token in an Authorization header, and cookies",
     "keys": "private keys in PEM, JSON Web Tokens, and the keys of AWS, GitHub, GitLab, Google, Slack and Stripe",
     "known": "what another rule or a Secret of the node named, in all other texts, names and keys, also encoded",
-    "unreadable": "data of an event that is not a map, and any bytes in a map, which may be compressed",
+    "unreadable": "data of an event that is no map or nested deeply, and any bytes in a map, which may be compressed",
 }
 """Every rule, in the order of the documentation."""
 
