@@ -107,3 +107,21 @@ def test_each_reason_of_a_stop_is_worded(reason: pod.StopReason) -> None:
     where = {"at": 1, "position": "1-1"}
     words = clause(causes.Stopped(**where, container="app", reason=reason, grace_period_seconds=3))  # type: ignore[arg-type]
     assert words.startswith("chronolet stopped it, ")
+
+
+def test_chronolet_is_never_cleared_if_the_start_of_the_run_is_missing() -> None:
+    """It may have stopped the container, or replaced its sandbox, before the first entry of the history."""
+    found: set[type[Cause]] = set()
+    for _, story in STORIES:
+        facts = story().facts
+        for at in range(1, len(facts)):
+            history = pod_history(NAME, facts[at:])
+            if not any(life.runs and life.runs[0].start_missing for life in history.lives[:1]):
+                continue
+            try:
+                root = answer(history, Question(nth=1)).chain[0]
+            except WhyError:
+                continue
+            found.add(type(root))
+            assert not getattr(root, "others", False), root
+    assert found >= {causes.SandboxDied, causes.Unexplained, causes.OtherSignal}

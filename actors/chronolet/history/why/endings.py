@@ -210,7 +210,7 @@ def _engine_down(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Seq
 def _sandbox(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     for fact, event in sandbox_deaths(life):
         if run.started_at <= event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
-            others = history.gap(run.started.position, fact.position) is None
+            others = not run.start_missing and history.gap(run.started.position, fact.position) is None
             sent = sent_to(life, event.id)
             return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, others=others, **where(fact)),)
     return ()
