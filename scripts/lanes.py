@@ -34,19 +34,20 @@ WHOLE = ("tests/adapters", "tests/cli", "tests/contracts", "tests/node")
 """Each of these folders, with all folders below it, is one unit, because each unit takes two seconds to start."""
 BY_FILE = ("tests/attacks", "tests/e2e")
 """In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
-BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix", "tests/e2e/monitoring")
+BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/monitoring")
 """Exceptions below the folders in BY_FILE: each of these folders is one unit."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
     "tests/e2e/chaos",
     "tests/e2e/probes/test_probe_soak.py",
-    "tests/e2e/crash_matrix",
+    "tests/e2e/crash_matrix/test_crash_matrix.py",
     "tests/e2e/processes/test_disturbances.py",
     "tests/integration/effects/pod",
     "tests/kernel/kill",
     "tests/setup",
     "tests/deploy",
     "tests/e2e/pods/test_churn.py",
+    "tests/e2e/crash_matrix/test_device_matrix.py",
     "tests/adapters",
     "tests/cli",
     "tests/integration/effects",
