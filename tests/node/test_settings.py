@@ -96,6 +96,13 @@ def test_settings_for_sharing_the_node(tmp_path: Path) -> None:
         ),
         ({"actors": "pod,cook"}, f"--actors: found 'pod,cook', expected some of {', '.join(known.ALL_ACTORS)}"),
         ({"pleg_relist_period": "10"}, "--pleg-relist-period: found '10', expected a duration above zero"),
+        *(
+            (
+                {"max_container_restart_period": found},
+                f"--max-container-restart-period: found '{found}', expected a duration in whole seconds from 1s",
+            )
+            for found in ("0s", "301s", "1500ms", "5")
+        ),
         ({"node": " "}, "--hostname-override: found ' ', expected text"),
         (
             {"minimum_container_ttl_duration": "-1m"},

@@ -11,6 +11,7 @@ from chronolet.kernel.kind import Effect, Job, Kind, signals_of
 from chronolet.pod import signals
 from chronolet.pod.admission.node_policy import Policy
 from chronolet.pod.decider import decider
+from chronolet.pod.planning.backoff import KUBELET, Limits
 from chronolet.pod.state import FORMAT, SHARDS, State
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 
@@ -34,17 +35,18 @@ def kind(
     effects: Mapping[type[Effect], Job] | None = None,
     participants: frozenset[str] = frozenset(),
     policy: Policy | None = None,
+    limits: Limits = KUBELET,
 ) -> Kind[State]:
     """Build the pod Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the
     kinds that this node hosts for admission and probing. `policy`: the node's own checks, made before requests to those
-    kinds.
+    kinds. `limits`: those of the restart back-off.
     """
     return Kind(
         name="pod",
         shards=SHARDS,
         state=State,
         format=FORMAT,
-        decider=decider(participants, policy or Policy()),
+        decider=decider(participants, policy or Policy(), limits),
         signals=signals_of(signals),
         subscribes={
             manifests.PodApplied: _pod,

@@ -84,6 +84,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
             pod_effects.jobs(_pod_dependencies(parts, run), _start_limits(settings)),
             settings.participants,
             policies.pod_policy(settings, platform.machine()),
+            policies.back_off_limits(settings),
         ),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(

@@ -26,6 +26,7 @@ from chronolet.node.settings.settings import Settings
 from chronolet.pleg import actor as pleg
 from chronolet.pod import actor as pod
 from chronolet.pod.admission.node_policy import Policy as PodPolicy
+from chronolet.pod.planning import backoff
 from chronolet.ports.kube_sinks import LOCAL_BATCHES
 from chronolet.prober import actor as prober
 from chronolet.qos import actor as qos
@@ -52,7 +53,9 @@ def deciding(
     """
     return (
         manifests.kind(),
-        pod.kind(participants=settings.participants, policy=pod_policy(settings, machine)),
+        pod.kind(
+            participants=settings.participants, policy=pod_policy(settings, machine), limits=back_off_limits(settings)
+        ),
         pleg.kind(node=settings.node, policy=settings.probe_kill_policy),
         prober.kind(),
         container_gc.kind(),
@@ -82,6 +85,11 @@ def pod_policy(settings: Settings, machine: str) -> PodPolicy:
         node_affinity=settings.node_affinity,
         allowed_unsafe_sysctls=settings.allowed_unsafe_sysctls,
     )
+
+
+def back_off_limits(settings: Settings) -> backoff.Limits:
+    """Return the limits of the back-off of crashing containers."""
+    return backoff.limits(settings.max_container_restart_period)
 
 
 def devices_policy(settings: Settings) -> DevicesPolicy:

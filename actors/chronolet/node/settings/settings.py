@@ -72,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls_private_key_file: str = ""
     client_ca_file: str = ""
     http_token_file: Path | None = None
+    max_container_restart_period: int = 300_000
     housekeeping_interval: int = 10_000
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000

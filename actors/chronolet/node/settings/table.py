@@ -21,6 +21,7 @@ from chronolet.node.settings.values import (
     any_text,
     boolean,
     duration,
+    duration_between,
     folder,
     folders,
     number,
@@ -124,6 +125,16 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="DURATION",
     ),
     *HTTP_SETTINGS,
+    Setting(
+        "max_container_restart_period",
+        "--max-container-restart-period",
+        "CHRONOLET_MAX_CONTAINER_RESTART_PERIOD",
+        "longest back-off of a crashing container, from 1s to 300s; one below 10s is the first back-off, too [default: "
+        "300s]",
+        duration_between(1_000, 300_000),
+        "crashLoopBackOff.maxContainerRestartPeriod",
+        "DURATION",
+    ),
     Setting(
         "housekeeping_interval",
         "--housekeeping-interval",

@@ -170,6 +170,19 @@ def duration(what: str, value: Any) -> int:
     return total
 
 
+def duration_between(least: int, most: int) -> Callable[[str, Any], int]:
+    """Return a parser of Go durations within these bounds, in milliseconds: whole seconds only."""
+
+    def parse(what: str, value: Any) -> int:
+        total = _milliseconds(value)
+        if total is None or not least <= total <= most or total % 1000:
+            bounds = f"from {least // 1000}s to {most // 1000}s"
+            raise SettingsError(f"{what}: found {value!r}, expected a duration in whole seconds {bounds}")
+        return total
+
+    return parse
+
+
 def duration_or_none(what: str, value: Any) -> int:
     """Parse a Go duration of zero or more into milliseconds; `0` needs no unit."""
     total = 0 if str(value).strip() == "0" else _milliseconds(value)

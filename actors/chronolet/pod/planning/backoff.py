@@ -46,6 +46,15 @@ PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
 sync (images/image_manager.go, EnsureImageExists)."""
 
 
+def limits(maximum_milliseconds: int) -> Limits:
+    """Return the limits for this longest back-off. The first one is not above it. Both are whole seconds, at least one.
+
+    Source: pkg/kubelet/kubelet.go (newCrashLoopBackOff).
+    """
+    seconds = max(maximum_milliseconds // 1000, 1)
+    return Limits(min(KUBELET.initial_seconds, seconds), seconds)
+
+
 def wait_seconds(back_off: BackOff | None, finished_at: int, limits: Limits = KUBELET) -> int:
     """Return the seconds from the end of the last run until the restart; 0 without a back-off, or if it has expired."""
     if back_off is None or _expired(back_off, finished_at, limits):

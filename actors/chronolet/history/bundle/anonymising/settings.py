@@ -37,12 +37,13 @@ KEPT = frozenset(
     cpu_cfs_quota cpu_cfs_quota_period enforce_node_allocatable event_backlog event_burst event_qps event_sinks
     event_stream_length event_ttl eviction_hard file_check_frequency housekeeping_interval image_gc_high_threshold
     image_gc_low_threshold image_gc_period image_maximum_gc_age image_pull_progress_deadline image_usage_period
-    kube_reserved log_format max_device_plugins max_parallel_image_pulls max_parallel_starts max_pods
-    maximum_dead_containers maximum_dead_containers_per_container memory_reservation_policy memory_throttling_factor
-    minimum_container_ttl_duration minimum_image_ttl_duration node_affinity node_capacity pleg_relist_period
-    pleg_relist_threshold pod_max_pids port probe_kill_hold probe_kills_per_minute probe_overload_protection
-    probe_unjudged_limit qos_reserved redis_appendfsync redis_maxmemory redis_password serialize_image_pulls shards
-    system_reserved topology_manager_policy wait_for_resources
+    kube_reserved log_format max_container_restart_period max_device_plugins max_parallel_image_pulls
+    max_parallel_starts max_pods maximum_dead_containers maximum_dead_containers_per_container
+    memory_reservation_policy memory_throttling_factor minimum_container_ttl_duration minimum_image_ttl_duration
+    node_affinity node_capacity pleg_relist_period pleg_relist_threshold pod_max_pids port probe_kill_hold
+    probe_kills_per_minute probe_overload_protection probe_unjudged_limit qos_reserved redis_appendfsync
+    redis_maxmemory redis_password serialize_image_pulls shards system_reserved topology_manager_policy
+    wait_for_resources
     """.split()  # noqa: SIM905 - a list of sixty strings is harder to read
 )
 """The settings without names: numbers, words of chronolet, and amounts of resources. The log has no password."""
