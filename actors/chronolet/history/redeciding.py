@@ -7,27 +7,18 @@ of releases that did not record inputs have none. Next: the command `replay --ve
 
 from __future__ import annotations
 
-import functools
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from chronolet.history.deciding_processes import DecidingProcesses, KindsOf
-from chronolet.kernel.folding import folded
+from chronolet.history.deciding_processes import KindsOf
+from chronolet.history.recorded_decisions import Damaged, Recorded, RecordedDecisions
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.recording.reading import Grouping, InputReader, NotRead, RecordedEvents, Unreadable
-from chronolet_schemas import codec, registry
+from chronolet.kernel.recording.reading import Decision
+from chronolet_schemas import registry
 from chronolet_schemas.envelope import START, Entry, Event, Position
-
-MOST_KEPT = 200_000
-"""Number of the newest entries that are kept because messages are made from them. A message from an older entry, which
-has waited very long, is not checked.
-"""
-
-_KERNEL = "shard/"
-
 
 FindingKind = Literal["different", "redacted", "unreadable", "damaged"]
 
@@ -60,14 +51,6 @@ class Summary(NamedTuple):
     """
 
 
-class _Owner(NamedTuple):
-    """The current owner of a shard. `actor`: as in the field of its entries."""
-
-    actor: str
-    kind: Kind[Any]
-    reader: InputReader
-
-
 class Redeciding:
     """Decides a log again while it is read from its beginning, or from a moment with these `states`, by kind and
     key.
@@ -85,39 +68,20 @@ class Redeciding:
         later decisions need it. `is_redacted`: says of a text whether something was taken out of it.
         """
         self._is_redacted = is_redacted
-        kinds = tuple(kinds)
         self._after = after
-        self._processes = DecidingProcesses(kinds, kinds_of)
-        self._states: dict[str, dict[str, Any]] = {
-            kind.name: dict((states or {}).get(kind.name, dict.fromkeys(kind.at_start, kind.decider.initial)))
-            for kind in kinds
-        }
-        self._grouping = Grouping()
-        self._kept = _Kept(kinds)
-        self._owners: dict[str, _Owner] = {}
-        """The owners that record inputs, by shard."""
+        self._recorded = RecordedDecisions(kinds, kinds_of, states)
         self._counts: Counter[str] = Counter()
         self._since: Position | None = None
 
     def add(self, entry: Entry) -> Iterator[Finding]:
         """Add the next entry, and compare the decision that it shows to be complete, if any."""
-        try:
-            self._processes.add(entry)
-            decided = _kind_name(entry.actor) in self._states and not entry.entity.startswith(_KERNEL)
-            group = self._grouping.add(entry) if decided else self._grouping.end()
-        except (ValueError, codec.Undecodable) as error:
-            group = self._grouping.end()
-            if entry.position > self._after:
-                yield _finding("damaged", entry, str(error))
-        if group is not None:
-            yield from self._compared(group)
-        self._kept.add(entry)
+        for one in self._recorded.add(entry):
+            yield from self._compared(one)
 
     def end(self, *, whole: bool = True) -> Iterator[Finding]:
         """Compare the last decision. `whole`: whether no more events of it can follow."""
-        group = self._grouping.end()
-        if group is not None:
-            yield from self._compared(group, whole=whole)
+        for one in self._recorded.end():
+            yield from self._compared(one, whole=whole)
 
     def summary(self) -> Summary:
         """Return what was compared so far."""
@@ -125,97 +89,46 @@ class Redeciding:
         return Summary(self._since, counts["decisions"], counts["events"], counts["skipped"])
 
     # -- inside --------------------------------------------------------------------------------------------------
-    def _compared(self, group: RecordedEvents, *, whole: bool = True) -> Iterator[Finding]:
-        first = group.entries[0]
-        name, key = _kind_name(first.actor), first.entity.partition("/")[2]
-        owner, kind = self._owner(group, name), self._processes.kind("", name)
-        known = self._states[name].get(key)
-        events, damage = _decoded(group)
-        if damage or owner is None:
-            self._count_skipped(group)
-            yield from damage if first.position > self._after else ()
-        else:
-            yield from self._decided_again(owner, group, known, events, whole=whole)
-        for event in events:
-            known = folded(kind.decider, known, event)
-        if known is None:
-            self._states[name].pop(key, None)
-        else:
-            self._states[name][key] = known
-
-    def _owner(self, group: RecordedEvents, kind: str) -> _Owner | None:
-        """Return the owner that made the decision; None if it has recorded nothing so far."""
-        actor = group.entries[0].actor
-        shard = actor.partition("#")[0]
-        owner = self._owners.get(shard)
-        if owner is not None and owner.actor == actor and not group.process:
-            return owner
-        if not group.is_recorded:
-            return None
-        decides = self._processes.kind(group.process, kind)
-        owner = _Owner(actor, decides, InputReader(decides, functools.partial(self._kept.up_to, decides)))
-        self._owners[shard] = owner
-        return owner
-
-    def _decided_again(
-        self, owner: _Owner, group: RecordedEvents, known: Any, events: Sequence[Event], *, whole: bool
-    ) -> Iterator[Finding]:
-        decider, first = owner.kind.decider, group.entries[0]
-        state = decider.initial if known is None else known
-        try:
-            message, now = owner.reader.decision(group, state)
-        except NotRead:
-            self._count_skipped(group)
+    def _compared(self, one: Recorded | Damaged, *, whole: bool = True) -> Iterator[Finding]:
+        if isinstance(one, Damaged):
+            if one.entry.position > self._after:
+                yield _finding("damaged", one.entry, one.reason)
             return
-        except Unreadable as error:
-            self._count_skipped(group)
-            yield from (_finding("unreadable", first, str(error)),) if first.position > self._after else ()
+        if one.first.position <= self._after:
             return
-        if first.position <= self._after:
+        if one.made is None:
+            self._counts["skipped"] += len(one.group.entries)
+            if one.lack == "unreadable":
+                yield _finding("unreadable", one.first, one.reason)
             return
-        self._since = self._since or first.position
+        self._since = self._since or one.first.position
         self._counts["decisions"] += 1
-        self._counts["events"] += len(events)
+        self._counts["events"] += len(one.events)
+        yield from self._decided_again(one, one.made, whole=whole)
+
+    def _decided_again(self, one: Recorded, made: Decision, *, whole: bool) -> Iterator[Finding]:
+        decider, events = one.kind.decider, one.events
+        state = decider.initial if one.known is None else one.known
+        name = type(made.message).__name__
         try:
-            again = list(decider.decide(state, message, now))
+            again = list(decider.decide(state, made.message, made.now))
         except Exception as error:  # noqa: BLE001 - a changed decider may fail in any way
-            reason = f"{type(message).__name__} makes the decider fail: {type(error).__name__}: {error}"
-            yield _finding(self._kind_of_difference(message, state, events), first, reason)
+            reason = f"{name} makes the decider fail: {type(error).__name__}: {error}"
+            yield _finding(self._kind_of_difference(made.message, state, events), one.first, reason)
             return
         if not whole:
             again = again[: len(events)]
         if again != list(events):
-            number, reason = _difference(type(message).__name__, events, again)
-            found = self._kind_of_difference(message, state, events)
-            yield _finding(found, group.entries[min(number, len(events) - 1)], reason)
+            number, reason = _difference(name, events, again)
+            found = self._kind_of_difference(made.message, state, events)
+            yield _finding(found, one.group.entries[min(number, len(events) - 1)], reason)
 
     def _kind_of_difference(self, *of: Any) -> FindingKind:
         return "redacted" if any(self._is_redacted(repr(one)) for one in of) else "different"
 
-    def _count_skipped(self, group: RecordedEvents) -> None:
-        if group.entries[0].position > self._after:
-            self._counts["skipped"] += len(group.entries)
-
-
-def _kind_name(actor: str) -> str:
-    """Return the kind in the field `actor`, such as `pod` in `pod/3#17`."""
-    return actor.partition("#")[0].partition("/")[0]
-
 
 def _finding(kind: FindingKind, entry: Entry, reason: str) -> Finding:
     return Finding(kind, entry.position, entry.actor, entry.entity, reason)
-
-
-def _decoded(group: RecordedEvents) -> tuple[list[Event], list[Finding]]:
-    """Return the events that can be decoded, and a finding for each of the others."""
-    events: list[Event] = []
-    damage: list[Finding] = []
-    for entry in group.entries:
-        try:
-            events.append(codec.decode(entry.type, entry.data, Event))
-        except codec.Undecodable as error:
-            damage.append(_finding("damaged", entry, str(error)))
-    return events, damage
 
 
 def _difference(message: str, recorded: Sequence[Event], again: Sequence[Event]) -> tuple[int, str]:
@@ -245,48 +158,3 @@ def _name(event: Event) -> str:
 
 def _shown(event: Event) -> str:
     return f"{_name(event)}{msgspec.json.encode(event).decode()}"
-
-
-class _Kept:
-    """The newest entries to which a kind subscribes."""
-
-    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
-        self._types = {registry.type_of(event).partition("@")[0] for kind in kinds for event in kind.subscribes}
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
-
-    def add(self, entry: Entry) -> None:
-        if entry.type.partition("@")[0] in self._types:
-            self._entries[str(entry.position)] = entry
-            if len(self._entries) > MOST_KEPT:
-                self._entries.popitem(last=False)
-
-    def up_to(self, kind: Kind[Any], position: str, count: int) -> Sequence[Entry]:
-        """Return the entry at the position, or the last `count` entries up to it of the same type and for the same
-        entities of the kind. Raises NotRead.
-        """
-        last = self._entries.get(position)
-        if last is None:
-            raise NotRead(f"the entry at {position}, from which the message was made, is not in what was read")
-        if count == 1:
-            return (last,)
-        event, keys = _event_and_keys(kind, last)
-        found = [last]
-        for at in reversed(self._entries):
-            entry = self._entries[at]
-            if entry.position >= last.position or not _is_version_of(entry, last):
-                continue
-            other, its_keys = _event_and_keys(kind, entry)
-            if type(other) is type(event) and its_keys == keys:
-                found.append(entry)
-                if len(found) == count:
-                    return tuple(reversed(found))
-        raise NotRead(f"only {len(found)} of the {count} entries up to {position} are in what was read")
-
-
-def _is_version_of(entry: Entry, other: Entry) -> bool:
-    return entry.type.partition("@")[0] == other.type.partition("@")[0]
-
-
-def _event_and_keys(kind: Kind[Any], entry: Entry) -> tuple[Event, tuple[str, ...]]:
-    event = codec.decode(entry.type, entry.data, Event)
-    return event, tuple(kind.subscribes[type(event)](event))
