@@ -1,7 +1,8 @@
 """`chronolet replay`: prints the node's state at a moment of the past, or what happened step by step.
 
 Input: moments, what to show. Output: tables, lines or JSON. Next: one module per mode: `state` for `--at`, `stepping`
-for `--step`, `verifying` for `--verify`, `cli.history.page` for `--html`, this one for all steps in a row.
+for `--step`, `whatif` for `--set` and `--manifest`, `verifying` for `--verify`, `cli.history.page` for `--html`, this
+one for all steps in a row.
 """
 
 from __future__ import annotations
@@ -70,6 +71,22 @@ def _subjects(context: click.Context, parameter: click.Parameter, incomplete: st
     help="only what is about pod/NAME, or about pods, devices, images or nodes; may be repeated",
 )
 @click.option("--step", "stepping", is_flag=True, help="go through the steps by keys, in a terminal")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="show what would have happened with another setting, or with another threshold of a probe "
+    "(pod/NAME/CONTAINER.livenessProbe.failureThreshold=5); may be repeated",
+)
+@click.option(
+    "--manifest",
+    "manifests",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="show what would have happened with another manifest of a pod; may be repeated",
+)
 @click.option("--verify", "verifying", is_flag=True, help="decide everything again, and compare with the log")
 @click.option(
     "--html",
@@ -89,6 +106,8 @@ def command(
     speed: float | None,
     only: Sequence[str],
     stepping: bool,
+    changes: Sequence[str],
+    manifests: Sequence[Path],
     verifying: bool,
     html: Path | None,
     output: str | None,
@@ -96,7 +115,8 @@ def command(
     """Show the state at a moment of the past, or what happened step by step."""
     _check(
         {"--at": at, "--from": begin, "--to": end, "--follow": following, "--speed": speed, "--step": stepping}
-        | {"--verify": verifying, "--html": html, "--only": only or None},
+        | {"--verify": verifying, "--html": html, "--only": only or None}
+        | {"--set": changes or None, "--manifest": manifests or None},
         output=output,
     )
     from chronolet.cli.replay.wanted import wanted  # noqa: PLC0415 - `--help` needs none of them
@@ -113,6 +133,11 @@ def command(
         first = Located(node.beginning(), 0) if begin is None else node.go_to(begin, "--from")
         if last.position < first.position:
             raise Failure(f"--from: found {begin}, expected a moment before --to")
+        if changes or manifests:
+            from chronolet.cli.replay.whatif.asking import ask  # noqa: PLC0415 - one module per mode
+
+            ask(node, first, last, changes=changes, files=manifests, namespace=namespace, output=output)
+            return
         if verifying:
             from chronolet.cli.replay.verifying import verify  # noqa: PLC0415 - one module per mode
 
@@ -138,6 +163,8 @@ def _check(given: dict[str, object], *, output: str | None) -> None:
     excluded = {
         "--at": [one for one in flags if one not in ("--at", "--only")],
         "--html": ["--follow", "--speed", "--only", "--step", "--verify"],
+        "--set": ["--follow", "--speed", "--only", "--step", "--verify", "--html"],
+        "--manifest": ["--follow", "--speed", "--only", "--step", "--verify", "--html"],
         "--follow": ["--to"],
         "--step": ["--follow", "--speed"],
         "--verify": ["--follow", "--speed", "--step", "--only"],

@@ -1,0 +1,1 @@
+"""`chronolet replay --set` and `--manifest`: what would have happened with a change."""

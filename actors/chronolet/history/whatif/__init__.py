@@ -1,0 +1,1 @@
+"""Decides a log again with a change, next to what happened."""

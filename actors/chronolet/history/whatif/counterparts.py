@@ -1,0 +1,53 @@
+"""Finds the counterparts of recorded signals and events in the changed run. Pure.
+
+Input: a recorded decision, the effects and events of the changed run. Output: the signal as the changed run gets it;
+the events that only one run has. Next: `two_runs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from chronolet.history.recorded_decisions import Recorded
+from chronolet.history.whatif.change import Change
+from chronolet.kernel.kind import Effect
+from chronolet_schemas.envelope import Event, Signal
+
+
+def addressed(change: Change, one: Recorded, signal: Any, effects: Sequence[Effect]) -> Signal | None:
+    """Return an effect's signal with the intent that the effect has in the changed run; None if it is not among the
+    changed run's effects. A signal of no effect that was outstanding is returned as it is.
+    """
+    found: Signal = signal
+    intent = getattr(signal, "intent", "")
+    if one.known is None or not intent:
+        return found
+    sender = next((each for each in one.kind.decider.outstanding(one.known) if each.intent == intent), None)
+    if sender is None:
+        return found
+    same = next((each for each in effects if change.view(each) == change.view(sender)), None)
+    if same is None:
+        return None
+    subject = {"subject": same.subject} if getattr(signal, "subject", "") else {}
+    return msgspec.structs.replace(found, intent=same.intent, **subject)
+
+
+def matched(one: Recorded, events: Sequence[Event]) -> tuple[list[Event], dict[str, Event | None]]:
+    """Return the events that only the changed run has; and by position, the counterparts of the recorded events that it
+    has with other values, or None for those that it lacks.
+    """
+    rest, other = list(events), dict[str, Event | None]()
+    for entry, event in zip(one.group.entries, one.events, strict=False):
+        same = next((each for each in rest if _is_same(each, event)), None)
+        if same is not None:
+            rest.remove(same)
+        if same != event:
+            other[str(entry.position)] = same
+    return rest, other
+
+
+def _is_same(one: Event, other: Event) -> bool:
+    return type(one) is type(other) and one.subject() == other.subject()

@@ -1,0 +1,284 @@
+"""Decides a log with a change: each recorded input once more, until the outside world would differ. Pure.
+
+Input: the entries of a log in order, a `Change`. Output: `Step`s of both runs side by side. Next:
+`chronolet.node.whatif.result`.
+
+As long as the same effects are outstanding in both runs, the outside world is the same, so that each recorded input
+would have arrived in the changed run, too: the decisions are exact. An event that only the changed run has is delivered
+at once; one that it lacks is not. After the first effect that only one of the runs requests, everything is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chronolet.history.deciding_processes import DecidingProcesses, KindsOf
+from chronolet.history.recorded_decisions import Damaged, Recorded, RecordedDecisions
+from chronolet.history.whatif.change import Both, Certainty, Change, EntityName, Estimating, Step
+from chronolet.history.whatif.counterparts import addressed, matched
+from chronolet.kernel.folding import folded
+from chronolet.kernel.kind import Due, Kind
+from chronolet_schemas.envelope import START, Entry, Event, Message, Position, Signal
+
+
+class TwoRuns:
+    """Decides a log with a change while it is read from its beginning."""
+
+    def __init__(
+        self, change: Change, kinds: Iterable[Kind[Any]], kinds_of: KindsOf | None = None, after: Position = START
+    ) -> None:
+        """`kinds`, `kinds_of`: how the record was decided, see `DecidingProcesses`. `after`: the change is in force
+        after this position.
+        """
+        self._change = change
+        self._after = after
+        kinds = tuple(kinds)
+        self._recorded = RecordedDecisions(kinds, kinds_of)
+        changed = tuple(change.kinds())
+        self._kinds = {kind.name: kind for kind in changed}
+        """The kinds as the latest process decides, with the change."""
+        self._recording = {kind.name: kind for kind in kinds}
+        """The kinds as the latest process decided."""
+        self._processes = DecidingProcesses(changed, change.kinds_of)
+        self._parts: dict[str, dict[EntityName, Both]] = {}
+        """The states of the entities of each part that is not estimated."""
+        self._begun = False
+        self._now = 0
+        self._other: dict[str, Event | None] = {}
+        """The events of the record that the changed run has with other values, or (None) lacks, by position."""
+        self._timers: dict[EntityName, int] = {}
+        """The timers that the changed run has before the record has one."""
+        self._estimates: dict[str, Estimating] = {}
+        self._assumed: set[str] = set()
+        """The parts for which something was assumed that the record lacks."""
+        self.first: Step | None = None
+        """The first step after which the outside world differs."""
+        self.decisions = 0
+        """Number of recorded decisions that were decided with the change."""
+        self.unread = 0
+        """Number of recorded decisions about parts of the change whose input is not known."""
+
+    def add(self, entry: Entry) -> Iterator[Step]:
+        """Add the next entry of the log. Raises ValueError if the settings of a process cannot be read."""
+        try:
+            self._processes.add(entry)
+        except ValueError:
+            if entry.position > self._after:
+                raise
+        for one in self._recorded.add(entry):
+            yield from self._next(one)
+
+    def end(self, at: int) -> Iterator[Step]:
+        """End the range at this time (milliseconds)."""
+        for one in self._recorded.end():
+            yield from self._next(one)
+        self._begin()
+        yield from self._time_passes(max(at, self._now), ended=True)
+        for estimate in self._estimates.values():
+            yield from estimate.end(at)
+
+    @property
+    def assumed(self) -> bool:
+        """Whether something was assumed that the record lacks."""
+        return bool(self._assumed)
+
+    def unknown(self) -> Iterator[str]:
+        """Yield what the record does not tell, each as a sentence without a full stop."""
+        if self.unread:
+            yield f"what led to {self.unread} decisions, which are taken as recorded: their input is not in the log"
+        for estimate in self._estimates.values():
+            yield from estimate.unknown()
+
+    # -- the record ----------------------------------------------------------------------------------------------
+    def _next(self, one: Recorded | Damaged) -> Iterator[Step]:
+        if isinstance(one, Damaged):
+            return
+        entity = (one.kind.name, one.key)
+        part = self._change.part(entity)
+        if part is None:
+            return
+        self._change.note(one)
+        if one.first.position <= self._after:
+            return
+        self._begin()
+        self.decisions += one.made is not None
+        self.unread += one.made is None
+        yield from self._time_passes(self._now if one.made is None else one.made.now, part)
+        if part in self._estimates:
+            yield from self._estimates[part].add(one)
+        else:
+            yield from self._decided(one, entity, part)
+
+    def _begin(self) -> None:
+        """Begin the changed run with the states of the record."""
+        if self._begun:
+            return
+        self._begun = True
+        for kind, states in self._recorded.states.items():
+            for key, state in states.items():
+                part = self._change.part((kind, key))
+                if part is not None and state is not None:
+                    self._set(part, (kind, key), Both(state, self._change.state((kind, key), state)))
+
+    def _decided(self, one: Recorded, entity: EntityName, part: str) -> Iterator[Step]:
+        changed = self._both(part, entity).changed
+        kind = self._processes.kind(one.process, one.kind.name)
+        self._kinds[kind.name], self._recording[kind.name] = kind, one.kind
+        events: tuple[Event, ...] = tuple(one.events)
+        if one.made is not None:
+            message = self._message(one, kind, changed)
+            state = kind.decider.initial if changed is None else changed
+            events = () if message is None else tuple(kind.decider.decide(state, message, one.made.now))
+        if events != tuple(one.events) and self._change.may_be_late(one):
+            self._assumed.add(part)
+        new, other = matched(one, events)
+        self._other.update(other)
+        step = self._stepped(entity, part, one, events)
+        yield step
+        yield from self._delivered(new, step)
+        self._look_outside(part, step)
+
+    def _message(self, one: Recorded, kind: Kind[Any], changed: Any) -> Message | None:
+        """Return the input of a recorded decision as it is in the changed run; None if it does not arrive there."""
+        assert one.made is not None  # noqa: S101 - the caller has checked it
+        message, entity = one.made.message, (one.kind.name, one.key)
+        state = kind.decider.initial if changed is None else changed
+        if isinstance(message, Due):
+            at = kind.decider.due(state)
+            return Due(at=at) if at is not None and at <= one.made.now else None
+        if isinstance(message, Event):
+            event = self._other.get(one.group.place.cause, message)
+            if event is None or (changed is None and type(event) not in kind.creates):
+                return None
+            message = event
+        elif isinstance(message, Signal):
+            found = addressed(self._change, one, message, kind.decider.outstanding(state))
+            if found is None:
+                return None
+            message = found
+        return self._change.message(entity, message)
+
+    # -- the changed run -----------------------------------------------------------------------------------------
+    def _stepped(
+        self, entity: EntityName, part: str, one: Recorded | None, events: tuple[Event, ...], at: int = 0
+    ) -> Step:
+        """Fold the events of a decision, and return it as a step."""
+        kind = self._kinds[entity[0]]
+        both = self._both(part, entity)
+        changed = both.changed
+        for event in events:
+            changed = folded(kind.decider, changed, event)
+        recorded = both.recorded if one is None else one.after
+        if one is not None:
+            at = one.first.position.milliseconds if one.made is None else one.made.now
+        self._set(part, entity, Both(recorded, changed))
+        return Step(
+            at,
+            None if one is None else one.first.position,
+            entity,
+            () if one is None else tuple(one.events),
+            events,
+            self._certainty(part),
+        )
+
+    def _both(self, part: str, entity: EntityName) -> Both:
+        return self._parts.get(part, {}).get(entity, Both(None, None))
+
+    def _set(self, part: str, entity: EntityName, both: Both) -> None:
+        self._timers.pop(entity, None)
+        if both == Both(None, None):
+            self._parts.get(part, {}).pop(entity, None)
+            return
+        self._parts.setdefault(part, {})[entity] = both
+        mine = None if both.changed is None else self._kinds[entity[0]].decider.due(both.changed)
+        theirs = None if both.recorded is None else self._recording[entity[0]].decider.due(both.recorded)
+        if mine is not None and (theirs is None or mine < theirs):
+            self._timers[entity] = mine
+
+    def _certainty(self, part: str) -> Certainty:
+        return "estimate" if self.first is not None or part in self._assumed else "exact"
+
+    def _delivered(self, events: Iterable[Event], after: Step) -> Iterator[Step]:
+        """Deliver events that the record does not have, and those that follow from them, at once."""
+        waiting = list(events)
+        while waiting:
+            event = waiting.pop(0)
+            for kind in tuple(self._kinds.values()):
+                route = kind.subscribes.get(type(event))
+                for key in () if route is None else route(event):
+                    step = self._reaction(kind, (kind.name, key), event, after)
+                    if step is not None:
+                        yield step
+                        waiting += step.changed
+
+    def _reaction(self, kind: Kind[Any], entity: EntityName, message: Message, after: Step) -> Step | None:
+        part = self._change.part(entity)
+        if part is None:
+            return None
+        state = self._both(part, entity).changed
+        if state is None and type(message) not in kind.creates:
+            return None
+        found = tuple(kind.decider.decide(kind.decider.initial if state is None else state, message, after.at))
+        if not found:
+            return None
+        return self._stepped(entity, part, None, found, after.at)._replace(certainty=after.certainty)
+
+    # -- time ----------------------------------------------------------------------------------------------------
+    def _time_passes(self, until: int, part: str | None = None, *, ended: bool = False) -> Iterator[Step]:
+        """Let the timers of the changed run fire that the record does not have, and assume what the record leaves out.
+        `part`: of which something happens then; None: of all parts.
+        """
+        for entity in [one for one, at in self._timers.items() if at < until]:
+            yield from self._timer(entity, until)
+        for name in list(self._parts) if part is None else [part]:
+            for entity in list(self._parts.get(name, {})):
+                yield from self._repeated(name, entity, until, ended=ended)
+        self._now = max(self._now, until)
+
+    def _timer(self, entity: EntityName, until: int) -> Iterator[Step]:
+        while (at := self._timers.get(entity, until)) < until:
+            part = self._change.part(entity)
+            if part is None or part in self._estimates:
+                return
+            step = self._reaction(self._kinds[entity[0]], entity, Due(at=at), self._at(at, part, entity))
+            if step is None:
+                return
+            yield step
+            yield from self._delivered(step.changed, step)
+            self._look_outside(part, step)
+
+    def _repeated(self, part: str, entity: EntityName, until: int, *, ended: bool) -> Iterator[Step]:
+        if part in self._estimates:
+            return
+        for at, message in self._change.repeats(entity, self._both(part, entity), until, ended=ended):
+            self._assumed.add(part)
+            if message is None:
+                continue
+            step = self._reaction(self._kinds[entity[0]], entity, message, self._at(at, part, entity))
+            if step is None:
+                continue
+            yield step
+            yield from self._delivered(step.changed, step)
+            self._look_outside(part, step)
+            if part in self._estimates:
+                return
+
+    def _at(self, at: int, part: str, entity: EntityName) -> Step:
+        return Step(at, None, entity, (), (), self._certainty(part))
+
+    # -- the outside world ---------------------------------------------------------------------------------------
+    def _look_outside(self, part: str, step: Step) -> None:
+        """Begin to estimate a part for which the two runs now request different effects."""
+        states = self._parts.get(part, {})
+        if all(self._noticed(one, both.recorded) == self._noticed(one, both.changed) for one, both in states.items()):
+            return
+        self.first = self.first or step
+        self._estimates[part] = self._change.estimating(part, states, step.at)
+        for entity in self._parts.pop(part, {}):
+            self._timers.pop(entity, None)
+
+    def _noticed(self, entity: EntityName, state: Any) -> frozenset[Any]:
+        if state is None:
+            return frozenset()
+        return self._change.noticed(entity, self._kinds[entity[0]].decider, state)

@@ -1,0 +1,219 @@
+"""What-if answers about pods equal what a node decides that has the change, as long as they call themselves exact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronolet.node.whatif.wanted import ChangeError
+from chronolet_schemas.podspec import ExecAction, Pod, Probe
+from chronolet_schemas.prober import Outcome, ProbeName
+from tests.deciders.pod.life import POD, container, manifest
+from tests.node.whatif.questions import Answer, ask, lived
+from tests.support import redecided
+from tests.support.recorded_node import RecordedNode
+
+PERIOD = 10_000
+FIELDS: dict[ProbeName, str] = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
+ATTRIBUTES: dict[ProbeName, str] = {
+    "Liveness": "liveness_probe",
+    "Readiness": "readiness_probe",
+    "Startup": "startup_probe",
+}
+OUTCOMES: st.SearchStrategy[list[Outcome]] = st.lists(st.sampled_from(("success", "failure", "error")), max_size=14)
+
+
+def probe(failures: int = 3, successes: int = 1) -> Probe:
+    return Probe(exec=ExecAction(command=("x",)), failure_threshold=failures, success_threshold=successes)
+
+
+def probed(name: ProbeName, one: Probe, **more: Any) -> Pod:
+    fields: dict[str, Any] = {ATTRIBUTES[name]: one}
+    return manifest(container(**fields), **more)
+
+
+def ran(one: Pod, name: ProbeName, outcomes: Sequence[Outcome], **with_settings: Any) -> RecordedNode:
+    """Return a node whose pod's probe had these outcomes, one in each period in which it ran."""
+    node = RecordedNode()
+    node.start(**with_settings)
+    node.apply(one)
+    for outcome in outcomes:
+        node.passes(PERIOD)
+        node.probe(outcome, POD, name)
+    assert redecided.check_node(node.server.log, skips=True).decisions
+    return node
+
+
+def asked(
+    name: ProbeName, outcomes: Sequence[Outcome], before: int, after: int, field: str
+) -> tuple[Answer, list[str]]:
+    """Return an answer about a threshold, and what a node with that threshold does."""
+    failing = field == "failureThreshold"
+
+    def with_threshold(number: int) -> Pod:
+        return probed(name, probe(number) if failing else probe(successes=number))
+
+    answer = ask(ran(with_threshold(before), name, outcomes), f"pod/web/app.{FIELDS[name]}.{field}={after}")
+    return answer, lived(ran(with_threshold(after), name, outcomes))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(("Liveness", "Startup")), OUTCOMES, st.integers(1, 4), st.integers(1, 4))
+def test_probes_that_stop_containers(name: ProbeName, outcomes: list[Outcome], before: int, after: int) -> None:
+    answer, live = asked(name, outcomes, before, after, "failureThreshold")
+    assert answer.exact == live[: len(answer.exact)]
+    if answer.runs.first is None and not answer.runs.assumed:
+        assert answer.exact == live
+
+
+@settings(max_examples=150, deadline=None)
+@given(OUTCOMES, st.integers(1, 4), st.integers(1, 4), st.sampled_from(("failureThreshold", "successThreshold")))
+def test_readiness_changes_nothing_outside(outcomes: list[Outcome], before: int, after: int, field: str) -> None:
+    answer, live = asked("Readiness", outcomes, before, after, field)
+    assert answer.runs.first is None
+    assert answer.exact == live[: len(answer.exact)]
+    if "error" not in outcomes:  # then each outcome that the log leaves out is known
+        ready = ("ready", "not ready")
+        assert [one for one in answer.changed if one in ready] == [one for one in live if one in ready]
+    if not answer.runs.assumed:
+        assert answer.exact == live
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 60))
+def test_the_back_off(lives: list[int], before: int, after: int) -> None:
+    def crashed(seconds: int) -> RecordedNode:
+        node = RecordedNode()
+        node.start(max_container_restart_period=seconds * 1000)
+        node.apply(manifest())
+        for milliseconds in lives:
+            node.passes(milliseconds)
+            node.dies(POD)
+            node.passes(60_000)
+        return node
+
+    answer, live = ask(crashed(before), f"max-container-restart-period={after}s"), lived(crashed(after))
+    assert answer.exact == live[: len(answer.exact)]
+    if answer.runs.first is None:
+        assert answer.exact == live
+
+
+def test_fewer_restarts_are_counted_next_to_what_happened() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success", "failure", "success", "failure"])
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
+    assert answer.counted("restarts") == (2, 0)
+    assert answer.counted("stops for a failed probe") == (3, 0)
+    first = next(row for row in answer.rows if row.recorded.startswith("stopped: "))
+    assert (first.changed, first.certainty) == ("", "exact")
+    assert {row.certainty for row in answer.rows if row.at > first.at} == {"estimate"}
+
+
+def test_a_container_that_only_the_change_kills_starts_again_after_its_back_off() -> None:
+    node = ran(probed("Liveness", probe(9)), "Liveness", ["failure"] * 5)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("restarts") == (0, 2)
+    # The outcome at 30 s finds the container just started.
+    assert [row.changed for row in answer.rows if row.changed.startswith("restart")] == [
+        "restart immediately, the next after 10 s",
+        "restart after a back-off of 10 s, the next after 20 s",
+        "restart after a back-off of 20 s, the next after 40 s",
+    ]
+
+
+def test_the_same_threshold_changes_nothing() -> None:
+    answer = ask(
+        ran(probed("Liveness", probe(2)), "Liveness", ["failure", "failure", "success"]),
+        "pod/default/web/app.livenessProbe.failureThreshold=2",
+    )
+    assert answer.runs.first is None
+    assert {row.certainty for row in answer.rows} == {"exact"}
+    assert [row.recorded for row in answer.rows] == [row.changed for row in answer.rows]
+    assert answer.counted("restarts") == (1, 1)
+
+
+def test_without_its_liveness_probe_the_container_is_not_stopped() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "failure"])
+    answer = ask(node, manifests={POD: manifest()})
+    assert answer.counted("stops for a failed probe") == (2, 0)
+    assert answer.counted("restarts") == (1, 0)
+
+
+def test_with_another_restart_policy_a_container_stays_dead() -> None:
+    node = RecordedNode()
+    node.start()
+    node.apply(manifest())
+    node.passes(1_000)
+    node.dies(POD)
+    node.passes(1_000)
+    answer = ask(node, manifests={POD: manifest(restart_policy="Never")})
+    assert answer.counted("restarts") == (1, 0)
+    assert answer.unknown == []
+
+
+def test_a_change_is_in_force_from_the_beginning_of_the_range() -> None:
+    node = ran(probed("Liveness", probe(2)), "Liveness", ["failure", "failure"])
+    middle = node.server.last
+    for _ in range(3):
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=9", after=middle)
+    assert answer.counted("stops for a failed probe") == (1, 0)
+    assert "started (attempt 0)" not in answer.changed
+
+
+def test_a_pod_that_ends_is_estimated_up_to_its_end() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success"])
+    node.withdraw(POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=3")
+    assert any("after TerminationRequested in the log" in one for one in answer.unknown)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("pod/db/app.livenessProbe.failureThreshold=2", "pod/default/db: found no such pod between the two moments"),
+        (
+            "pod/web/ap.livenessProbe.failureThreshold=2",
+            "pod/default/web/ap: found no such container, expected one of app",
+        ),
+        ("pod/web/app.startupProbe.failureThreshold=2", "found a container without startupProbe, expected one"),
+        ("image-gc-high-threshold=70", "the log has no decision of the actor image_gc between the two moments"),
+        ("maximum-dead-containers=70", ""),
+    ],
+)
+def test_what_the_log_does_not_have(change: str, found: str) -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure"])
+    if not found:
+        ask(node, change)
+        return
+    with pytest.raises(ChangeError, match=re.escape(found)):
+        ask(node, change)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (
+            manifest(container(image="busybox:2", liveness_probe=probe(1))),
+            "spec.containers[app].image: found 'busybox:2'",
+        ),
+        (
+            probed("Liveness", Probe(exec=ExecAction(command=("x",)), failure_threshold=1, period_seconds=3)),
+            "app.livenessProbe.periodSeconds: found 3 instead of 10, but the log has only the outcomes",
+        ),
+        (
+            manifest(container(liveness_probe=probe(1), readiness_probe=probe())),
+            "app.readinessProbe: found a new probe, but the log has no outcomes of it",
+        ),
+        (manifest(container("other")), "spec.containers[app].name"),
+    ],
+)
+def test_a_manifest_of_which_the_log_knows_nothing(given: Pod, found: str) -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure"])
+    with pytest.raises(ChangeError, match=re.escape(found)):
+        ask(node, manifests={POD: given})
