@@ -69,6 +69,7 @@ def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> No
         "chronolet completion ": ["bash", "fish", "zsh"],
         "chronolet history ": ["devices", "images", "node"],
         "chronolet replay --only ": ["devices", "images", "nodes", "pod/", "pods"],
+        "chronolet replay --set image-gc-": ["image-gc-high-threshold=", "image-gc-low-threshold="],
     }
     assert dict(zip(expected, offered(bin_folder, *expected), strict=True)) == expected
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronolet.node.whatif.wanted import ChangeError
+from chronolet_schemas import codec, data_fields, kernel
 from chronolet_schemas.podspec import ExecAction, Pod, Probe
 from chronolet_schemas.prober import Outcome, ProbeName
 from tests.deciders.pod.life import POD, container, manifest
@@ -217,3 +218,31 @@ def test_a_manifest_of_which_the_log_knows_nothing(given: Pod, found: str) -> No
     node = ran(probed("Liveness", probe(1)), "Liveness", ["failure"])
     with pytest.raises(ChangeError, match=re.escape(found)):
         ask(node, manifests={POD: given})
+
+
+def test_damaged_entries_are_named_and_the_rest_is_answered() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success", "failure"])
+    at = next(n for n, entry in enumerate(node.server.log) if entry.type.startswith("prober.ProbeSucceeded"))
+    node.server.log[at] = node.server.log[at]._replace(data=b"\xc1")
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
+    assert any(one.startswith("what 1 entries of the log say: they cannot be read") for one in answer.unknown)
+    assert answer.counted("stops for a failed probe")[0] == 2
+
+
+def test_decisions_without_recorded_inputs_are_taken_as_recorded() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure"])
+    node.server.log[:] = [
+        entry._replace(data=data_fields.parts(entry.data).plain) if entry.entity == f"pod/{POD}" else entry
+        for entry in node.server.log
+    ]
+    answer = ask(node, "pod/web/app.readinessProbe.failureThreshold=2", "max-container-restart-period=9s", check=False)
+    assert any("their input is not in the log" in one for one in answer.unknown)
+
+
+def test_settings_that_cannot_be_read_are_named() -> None:
+    node = ran(probed("Liveness", probe(1)), "Liveness", ["failure"])
+    started = kernel.ProcessStarted(process="p9", kinds=[], settings={"max_pods": "many"}, settings_digest="d")
+    at = node.server.log[0]
+    node.server.log.insert(1, at._replace(data=codec.encode(started), position=at.position))
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
+    assert any("entries of the log say: they cannot be read" in one for one in answer.unknown)

@@ -49,6 +49,13 @@ def _subjects(context: click.Context, parameter: click.Parameter, incomplete: st
     return [name for name in ("devices", "images", "nodes", "pod/", "pods") if name.startswith(incomplete)]
 
 
+def _changes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the shell completions for `--set`."""
+    from chronolet.node.whatif.wanted import CHANGEABLE  # noqa: PLC0415 - only this option needs it
+
+    return [name for name in ("pod/", *(f"{one}=" for one in CHANGEABLE)) if name.startswith(incomplete)]
+
+
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
@@ -76,6 +83,7 @@ def _subjects(context: click.Context, parameter: click.Parameter, incomplete: st
     "changes",
     multiple=True,
     metavar="NAME=VALUE",
+    shell_complete=_changes,
     help="show what would have happened with another setting, or with another threshold of a probe "
     "(pod/NAME/CONTAINER.livenessProbe.failureThreshold=5); may be repeated",
 )

@@ -11,6 +11,7 @@ at once; one that it lacks is not. After the first effect that only one of the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from chronolet.history.deciding_processes import DecidingProcesses, KindsOf
@@ -19,6 +20,7 @@ from chronolet.history.whatif.change import Both, Certainty, Change, EntityName,
 from chronolet.history.whatif.counterparts import addressed, matched
 from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Due, Kind
+from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Message, Position, Signal
 
 
@@ -56,16 +58,15 @@ class TwoRuns:
         """The first step after which the outside world differs."""
         self.decisions = 0
         """Number of recorded decisions that were decided with the change."""
+        self._damaged = 0
+        self._failed: list[str] = []
         self.unread = 0
         """Number of recorded decisions about parts of the change whose input is not known."""
 
     def add(self, entry: Entry) -> Iterator[Step]:
-        """Add the next entry of the log. Raises ValueError if the settings of a process cannot be read."""
-        try:
+        """Add the next entry of the log."""
+        with suppress(ValueError, codec.Undecodable):  # it is counted as damaged below
             self._processes.add(entry)
-        except ValueError:
-            if entry.position > self._after:
-                raise
         for one in self._recorded.add(entry):
             yield from self._next(one)
 
@@ -87,12 +88,17 @@ class TwoRuns:
         """Yield what the record does not tell, each as a sentence without a full stop."""
         if self.unread:
             yield f"what led to {self.unread} decisions, which are taken as recorded: their input is not in the log"
+        if self._damaged:
+            yield f"what {self._damaged} entries of the log say: they cannot be read; see `chronolet replay --verify`"
+        if self._failed:
+            yield f"what follows from {len(self._failed)} messages with the change; the first is {self._failed[0]}"
         for estimate in self._estimates.values():
             yield from estimate.unknown()
 
     # -- the record ----------------------------------------------------------------------------------------------
     def _next(self, one: Recorded | Damaged) -> Iterator[Step]:
         if isinstance(one, Damaged):
+            self._damaged += one.entry.position > self._after
             return
         entity = (one.kind.name, one.key)
         part = self._change.part(entity)
@@ -129,7 +135,7 @@ class TwoRuns:
         if one.made is not None:
             message = self._message(one, kind, changed)
             state = kind.decider.initial if changed is None else changed
-            events = () if message is None else tuple(kind.decider.decide(state, message, one.made.now))
+            events = () if message is None else self._events(part, entity, state, message, one.made.now)
         if events != tuple(one.events) and self._change.may_be_late(one):
             self._assumed.add(part)
         new, other = matched(one, events)
@@ -158,6 +164,15 @@ class TwoRuns:
                 return None
             message = found
         return self._change.message(entity, message)
+
+    def _events(self, part: str, entity: EntityName, state: Any, message: Message, now: int) -> tuple[Event, ...]:
+        """Decide in the changed run. Where the record leads to a state that no agent gets into, nothing is known."""
+        try:
+            return tuple(self._kinds[entity[0]].decider.decide(state, message, now))
+        except Exception as error:  # noqa: BLE001 - a changed run may make a decider fail in any way
+            self._assumed.add(part)
+            self._failed.append(f"{type(message).__name__} of {'/'.join(entity)}: {type(error).__name__}: {error}")
+            return ()
 
     # -- the changed run -----------------------------------------------------------------------------------------
     def _stepped(
@@ -219,7 +234,7 @@ class TwoRuns:
         state = self._both(part, entity).changed
         if state is None and type(message) not in kind.creates:
             return None
-        found = tuple(kind.decider.decide(kind.decider.initial if state is None else state, message, after.at))
+        found = self._events(part, entity, kind.decider.initial if state is None else state, message, after.at)
         if not found:
             return None
         return self._stepped(entity, part, None, found, after.at)._replace(certainty=after.certainty)

@@ -1,6 +1,7 @@
 """The changed node: how a what-if question changes inputs, states and settings of the actors. Pure.
 
-Input: `Wanted`, the settings that processes had. Output: a `history.whatif.change.Change`. Next: `history.whatif.two_runs`.
+Input: `Wanted`, the settings that processes had. Output: a `history.whatif.change.Change`. Next:
+`history.whatif.two_runs`.
 """
 
 from __future__ import annotations

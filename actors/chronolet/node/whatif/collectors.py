@@ -132,7 +132,7 @@ class ImagesEstimate(_Estimate):
         return None
 
     def _seen(self, message: Message) -> Message | None:
-        if isinstance(message, image_signals.RemovalDone | image_signals.RemovalRefused | EffectFailed):
+        if isinstance(message, image_signals.RemovalDone | image_signals.RemovalRefused) or _is_of_run(message):
             return None
         if not isinstance(message, image_signals.Looked):
             return message
@@ -202,7 +202,7 @@ class ContainersEstimate(_Estimate):
         return None
 
     def _seen(self, message: Message) -> Message | None:
-        if isinstance(message, container_signals.RemovalDone | container_signals.RemovalRefused | EffectFailed):
+        if isinstance(message, container_signals.RemovalDone | container_signals.RemovalRefused) or _is_of_run(message):
             return None
         if not isinstance(message, container_signals.Looked):
             return message
@@ -233,6 +233,11 @@ class ContainersEstimate(_Estimate):
             self._left[key] = self._known[key]
         else:
             self._unseen.add(key)
+
+
+def _is_of_run(message: Message) -> bool:
+    """Whether the message is the failure of an effect in the middle of a recorded run, not of the scan before one."""
+    return isinstance(message, EffectFailed) and not message.intent.startswith("look/")
 
 
 def _key(event: container_gc.Removed) -> tuple[str, str]:

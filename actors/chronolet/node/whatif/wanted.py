@@ -34,7 +34,8 @@ PROBES: Mapping[str, ProbeName] = {f"{name.lower()}Probe": name for name in get_
 THRESHOLDS: Mapping[str, str] = {"failureThreshold": "failure_threshold", "successThreshold": "success_threshold"}
 
 _SETTINGS = {one.flag.removeprefix("--"): one for one in SETTINGS}
-_CHANGEABLE = (*CONTAINER_POLICY, *IMAGE_POLICY, BACK_OFF)
+CHANGEABLE = tuple(flag for flag, one in _SETTINGS.items() if one.name in (*CONTAINER_POLICY, *IMAGE_POLICY, BACK_OFF))
+"""The settings that can be changed, as their flags without dashes."""
 _POD = re.compile(r"pod/(?:([^/=]+)/)?([^/=]+)/([^/.=]+)\.([A-Za-z]+)\.([A-Za-z]+)")
 _WHEN = ("periodSeconds", "initialDelaySeconds", "timeoutSeconds")
 """Fields of a probe that change when it runs and what it returns."""
@@ -109,15 +110,14 @@ def _expect_new(name: str, known: Any, value: Any) -> None:
 def _setting(given: str, value: str) -> tuple[str, Any]:
     """Return the name and the value of a setting."""
     found = _SETTINGS.get(given.removeprefix("--").replace("_", "-"))
-    flags = [one.flag.removeprefix("--") for one in SETTINGS if one.name in _CHANGEABLE]
     if found is None:
-        near = difflib.get_close_matches(given, flags, 1)
-        hint = f"did you mean {near[0]}?" if near else f"settings that can be changed: {', '.join(flags)}"
+        near = difflib.get_close_matches(given, CHANGEABLE, 1)
+        hint = f"did you mean {near[0]}?" if near else f"settings that can be changed: {', '.join(CHANGEABLE)}"
         raise ChangeError(f"{given}: found an unknown setting, expected one of the node agent's; {hint}")
-    if found.name not in _CHANGEABLE:
+    if found.flag.removeprefix("--") not in CHANGEABLE:
         raise ChangeError(
             f"{given}: what would happen with another value does not follow from what the log records; settings that "
-            f"can be changed: {', '.join(flags)}"
+            f"can be changed: {', '.join(CHANGEABLE)}"
         )
     try:
         return found.name, found.parse(given, value)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from chronolet.cli.apply import manifests
 from chronolet.cli.errors import Failure
@@ -72,15 +71,12 @@ def _found(node: Session, first: Located, last: Located, asked: Wanted) -> print
     runs = TwoRuns(change, deciding(node.settings, _USUAL_MACHINE), _deciding, first.position)
     result = Result()
     node.at = last
-    try:
-        # It reads the log from its beginning, because what leads to a decision may be as old as the log.
-        for entry in node.entries():
-            for step in runs.add(entry):
-                result.add(step)
-        for step in runs.end(last.milliseconds):
+    # It reads the log from its beginning, because what leads to a decision may be as old as the log.
+    for entry in node.entries():
+        for step in runs.add(entry):
             result.add(step)
-    except msgspec.ValidationError as error:
-        raise ChangeError(f"the log has settings that this release cannot read: {error}") from error
+    for step in runs.end(last.milliseconds):
+        result.add(step)
     if runs.unread and not runs.decisions:
         raise ChangeError(
             "the log does not tell what the decisions between the two moments were made from; expected some that this "
