@@ -107,6 +107,18 @@ def test_a_manifest_with_another_image_is_refused(node: WrittenNode, tmp_path: P
     assert "--manifest: pod/default/web: spec.containers[app].image: found 'busybox:9' instead of" in result.errors
 
 
+def test_a_bundle_answers_as_the_node_does(node: WrittenNode, tmp_path: Path) -> None:
+    whole, part = str(tmp_path / "whole.bundle"), str(tmp_path / "part.bundle")
+    assert node.run("bundle", "save", whole).status == 0
+    question = ("replay", "--set", f"{FIELD}=4")
+    opened = node.run("bundle", "open", whole, *question)
+    assert (opened.status, opened.output) == (0, node.run(*question).output)
+    assert node.run("bundle", "save", part, "--from", "#20").status == 0
+    window = node.run("bundle", "open", part, *question)
+    assert (window.status, window.output) == (1, "")
+    assert "needs the log from its beginning, and this one is a window of it: save a bundle without" in window.errors
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

@@ -25,6 +25,7 @@ from chronolet.node.whatif.change import NodeChange
 from chronolet.node.whatif.result import Result
 from chronolet.node.whatif.wanted import ChangeError, Wanted, wanted
 from chronolet_schemas import kernel
+from chronolet_schemas.envelope import START
 from chronolet_schemas.podspec import Pod
 
 _USUAL_MACHINE = "x86_64"
@@ -42,6 +43,11 @@ def ask(
     output: str | None,
 ) -> None:
     """Print what would have happened after `first`, up to `last`. Raises Failure if that cannot be told."""
+    if node.beginning() != START:
+        raise Failure(
+            "the question what would have happened needs the log from its beginning, and this one is a window of it: "
+            "save a bundle without --from"
+        )
     try:
         asked = wanted(changes, namespace, _manifests(node, files, namespace))
         found = _found(node, first, last, asked)
