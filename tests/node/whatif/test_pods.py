@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from chronolet.node.whatif.wanted import ChangeError
 from chronolet_schemas import codec, data_fields, kernel
@@ -246,3 +247,21 @@ def test_settings_that_cannot_be_read_are_named() -> None:
     node.server.log.insert(1, at._replace(data=codec.encode(started), position=at.position))
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
     assert any("entries of the log say: they cannot be read" in one for one in answer.unknown)
+
+
+def test_two_pods_that_differ_from_the_beginning_of_the_range() -> None:
+    node = RecordedNode()
+    node.start()
+    for name in ("a", "b"):
+        one = probed("Liveness", probe(1))
+        node.apply(replace(one, metadata=replace(one.metadata, name=name)), uid=name)
+    begin = node.server.last
+    plain = {
+        f"default/{name}": replace(manifest(), metadata=replace(manifest().metadata, name=name)) for name in ("a", "b")
+    }
+    for name in ("a", "b"):
+        node.passes(PERIOD)
+        node.probe("failure", f"default/{name}")
+    answer = ask(node, manifests=plain, after=begin)
+    assert answer.counted("stops for a failed probe") == (2, 0)
+    assert answer.counted("restarts") == (2, 0)

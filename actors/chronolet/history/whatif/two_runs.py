@@ -51,6 +51,8 @@ class TwoRuns:
         """The events of the record that the changed run has with other values, or (None) lacks, by position."""
         self._timers: dict[EntityName, int] = {}
         """The timers that the changed run has before the record has one."""
+        self._touched: set[EntityName] = set()
+        """The entities that have changed since the outside worlds were compared."""
         self._estimates: dict[str, Estimating] = {}
         self._assumed: set[str] = set()
         """The parts for which something was assumed that the record lacks."""
@@ -206,9 +208,12 @@ class TwoRuns:
             self._parts.get(part, {}).pop(entity, None)
             return
         self._parts.setdefault(part, {})[entity] = both
+        self._touched.add(entity)
         mine = None if both.changed is None else self._kinds[entity[0]].decider.due(both.changed)
+        if mine is None:
+            return
         theirs = None if both.recorded is None else self._recording[entity[0]].decider.due(both.recorded)
-        if mine is not None and (theirs is None or mine < theirs):
+        if theirs is None or mine < theirs:
             self._timers[entity] = mine
 
     def _certainty(self, part: str) -> Certainty:
@@ -286,7 +291,9 @@ class TwoRuns:
     def _look_outside(self, part: str, step: Step) -> None:
         """Begin to estimate a part for which the two runs now request different effects."""
         states = self._parts.get(part, {})
-        if all(self._noticed(one, both.recorded) == self._noticed(one, both.changed) for one, both in states.items()):
+        mine = {one: both for one, both in states.items() if one in self._touched}
+        self._touched -= mine.keys()
+        if all(self._noticed(one, both.recorded) == self._noticed(one, both.changed) for one, both in mine.items()):
             return
         self.first = self.first or step
         self._estimates[part] = self._change.estimating(part, states, step.at)
