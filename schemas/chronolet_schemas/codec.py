@@ -49,7 +49,7 @@ def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
         if read is not None:  # the common case; determines how fast a log is folded
             return read(data)  # type: ignore[no-any-return]
         message = _decode_slowly(type_name, data, base)
-    except (msgspec.ValidationError, msgspec.DecodeError, KeyError) as error:
+    except (ValueError, KeyError, RecursionError) as error:  # a text that is not UTF-8 is a ValueError
         raise Undecodable(f"{type_name}: {error}") from error
     if not isinstance(message, base):
         raise Undecodable(f"{type_name}: expected a subclass of {base.__name__}")
