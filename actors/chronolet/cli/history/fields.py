@@ -5,6 +5,7 @@ Input: a decoded event, or plain data. Output: plain data. Next: `log`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,6 +66,8 @@ def readable(name: str, value: Any, levels: int = DEEPEST) -> Any:
     """
     if not levels:
         return TOO_DEEP
+    if isinstance(value, str):
+        return value  # the common case
     if isinstance(value, dict):
         return {key: readable(str(key), one, levels - 1) for key, one in value.items()}
     if isinstance(value, list):
@@ -74,5 +77,6 @@ def readable(name: str, value: Any, levels: int = DEEPEST) -> Any:
     return value
 
 
+@functools.lru_cache(maxsize=1024)
 def _is_time(name: str) -> bool:
     return name in _TIMES or name.endswith(_TIME_ENDS)

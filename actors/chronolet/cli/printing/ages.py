@@ -5,6 +5,7 @@ Input: milliseconds. Output: `5m3s`, `2d4h`, RFC 3339. Source: apimachinery's du
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 from typing import Final
 
@@ -66,8 +67,14 @@ def open_ages(text: str) -> tuple[str, ...]:
 
 def rfc3339(milliseconds: int, *, fraction: bool = False) -> str:
     """Format a time in UTC: `2026-11-20T23:47:41Z`, or with milliseconds if `fraction` is set."""
-    moment = datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    moment = _second(milliseconds // 1000)
     return f"{moment}.{milliseconds % 1000:03}Z" if fraction else f"{moment}Z"
+
+
+@functools.lru_cache(maxsize=1024)
+def _second(seconds: int) -> str:
+    """Cached, because neighbouring entries of a log have the same second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def local(milliseconds: int) -> str:
