@@ -1,13 +1,15 @@
 """Reading the history: archive and stream as one sequence, states with and without snapshots, the last entries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.history.entries import NoArchive, before, concerns_pod, entries, position_before_last
+from chronolet.history.derived.checkpoint import Checkpoint, Version
+from chronolet.history.derived.wanted import EVERYTHING, Wanted, concerns_pod
+from chronolet.history.entries import Late, NoArchive, before, entries, position_before_last
 from chronolet.history.state import Latest, state_at
 from chronolet.kernel.kind import Decider, Kind
 from chronolet.kernel.step.snapshots import EntityImage, encode_states
@@ -17,6 +19,8 @@ from chronolet.kernel.storage.store import HistoryMissing, Snapshot
 from chronolet_schemas import codec, pod, registry
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of
+from chronolet_schemas.kube_events import Recorded
+from chronolet_schemas.times import time_of
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +46,20 @@ class ListedArchive:
     def __init__(self, listed: Sequence[Entry] = ()) -> None:
         self.listed = list(listed)
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
-        return (entry for entry in self.listed if after < entry.position <= upto)
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:
+        found = [entry for entry in self.listed if after < entry.position <= upto]
+        return (entry for entry in found if entry is found[-1] or wanted.meets(entry))
 
     def numbered(self, number: int) -> Entry | None:
         return next((entry for entry in self.listed if entry.position.n == number), None)
+
+    def last_until(self, milliseconds: int, after: Position, upto: Position) -> Late:
+        late = [one.position for one in self.listed if after < one.position <= upto and time_of(one) <= milliseconds]
+        return Late(max(late, default=None))
+
+    def checkpoints(self, upto: Position, kinds: Mapping[str, Version]) -> Mapping[str, Checkpoint]:
+        """There are none."""
+        return {}
 
 
 class Node:
@@ -334,3 +347,12 @@ def test_entries_about_a_pod_are_found_whatever_kind_wrote_them(node: Node) -> N
     with node.server.changed:
         node.server.append(Record("pod.Odd@1", "x/y", "", "x#1", "", b"\xc1a/web"))
     assert [entry.position.n for entry in entries(node.store, node.archive) if concerns_pod(entry, "a/web")] == [1, 2]
+
+
+def test_an_event_that_names_a_pod_in_two_fields_is_about_it(node: Node) -> None:
+    for name in ("web", "webs"):
+        event = Recorded(
+            object_kind="Pod", namespace="a", name=name, severity="Normal", reason="Unhealthy", message="m"
+        )
+        node.write(f"prober/a/{name}/app/Liveness", event)
+    assert [entry.position.n for entry in entries(node.store, node.archive) if concerns_pod(entry, "a/web")] == [1]

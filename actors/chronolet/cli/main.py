@@ -56,7 +56,7 @@ COMMANDS = {
         "bundle.command", "Save a window of the node's log in one file without secrets, and read such files anywhere."
     ),
     "gc": Listed("gc.command", "Collect dead containers and unused images."),
-    "archive": Listed("archive.command", "Verify or repair the archived part of the node's log."),
+    "archive": Listed("archive.command", "Verify, repair or index the archived part of the node's log."),
     "node": Listed(
         "site.command", "Move the node to this machine and Docker Engine, in place of those that were replaced."
     ),

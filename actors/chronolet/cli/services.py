@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
 from chronolet.node.settings.values import SettingsError
 
 if TYPE_CHECKING:  # each command loads only what it uses
     from chronolet.history.archives import NodeArchive
-    from chronolet.history.entries import ArchiveReader
+    from chronolet.history.derived.checkpoint import Checkpoint, Version
+    from chronolet.history.entries import ArchiveReader, Late
     from chronolet.history.state import ReadableKind
     from chronolet.kernel.kind import Kind
     from chronolet.kernel.storage.redis.sites import RedisSites
@@ -75,13 +77,24 @@ class _Archive:
         self._settings = settings
         self._store = store
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:
         """See `ArchiveReader`."""
-        return node_archive(self._settings, self._store).entries(after, upto)
+        return self._node_archive().entries(after, upto, wanted)
 
     def numbered(self, number: int) -> Entry | None:
         """See `ArchiveReader`."""
-        return node_archive(self._settings, self._store).numbered(number)
+        return self._node_archive().numbered(number)
+
+    def last_until(self, milliseconds: int, after: Position, upto: Position) -> Late:
+        """See `ArchiveReader`."""
+        return self._node_archive().last_until(milliseconds, after, upto)
+
+    def checkpoints(self, upto: Position, kinds: Mapping[str, Version]) -> Mapping[str, Checkpoint]:
+        """See `ArchiveReader`."""
+        return self._node_archive().checkpoints(upto, kinds)
+
+    def _node_archive(self) -> NodeArchive:
+        return node_archive(self._settings, self._store)
 
 
 def node_archive(settings: Settings, store: Store) -> NodeArchive:

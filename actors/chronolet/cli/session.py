@@ -16,6 +16,7 @@ from chronolet.cli.errors import Failure
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.services import Services, services_of_command
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachable
@@ -44,6 +45,8 @@ class Session:
         """The states that `preload` has read."""
         self.unreadable: set[Position] = set()
         """Undecodable entries that had no effect on the command's output. Reported once, when the command ends."""
+        self.unsearched: set[str] = set()
+        """Archive files that `go_to` has not searched. Reported once, when the command ends."""
 
     def now(self) -> int:
         """Return the time of the session's moment, by default the current time, in milliseconds since the epoch."""
@@ -65,6 +68,7 @@ class Session:
             self.at = when.located(self.store, self.archive, when.parsed(text, now), now)
         except when.MomentError as error:
             raise Failure(f"{flag}: {error}") from error
+        self.unsearched.update(self.at.unsearched)
         return self.at
 
     def go_to_now(self) -> Located:
@@ -116,10 +120,16 @@ class Session:
         """
         return self.store.archived()[1] if self.services.past else START
 
-    def entries(self, after: Position = START) -> Iterator[Entry]:
-        """Yield the log's entries after this position, up to the session's moment."""
+    def entries(
+        self, after: Position = START, wanted: Wanted = EVERYTHING, *, prefer_archive: bool = False
+    ) -> Iterator[Entry]:
+        """Yield the log's entries after this position, up to the session's moment. Archived entries that are not wanted
+        may be left out. `prefer_archive`: see `history.entries`; it is always set for a moment of the past.
+        """
         after = max(after, self.beginning())
-        return entries(self.store, self.archive, after, None if self.at is None else self.at.position)
+        upto = None if self.at is None else self.at.position
+        preferred = prefer_archive or upto is not None
+        return entries(self.store, self.archive, after, upto, wanted, prefer_archive=preferred)
 
     def lacks(self, pod: str, about: str) -> Failure:
         """Return the error that the history has no entries about a pod (namespace/name). `about`: words for what was
@@ -146,7 +156,7 @@ def session(settings: Settings, *, at: str | None = None, patient: bool = False)
     try:
         node = Session(settings, services, store, services.archive(settings, store))
         # Printed on close, so that the note follows the command's output.
-        click.get_current_context().call_on_close(lambda: _report_unreadable(node.unreadable))
+        click.get_current_context().call_on_close(lambda: _report(node))
         if at is not None:
             node.go_to(at)
         elif services.past:
@@ -156,6 +166,18 @@ def session(settings: Settings, *, at: str | None = None, patient: bool = False)
         raise Failure(str(missing)) from missing
     finally:
         store.close()
+
+
+def _report(node: Session) -> None:
+    if node.unsearched:
+        files = "1 archive file" if len(node.unsearched) == 1 else f"{len(node.unsearched)} archive files"
+        click.echo(
+            f"note: not searched: {files} without a usable index (the first: {min(node.unsearched)}); if the clock was"
+            " ahead and set back there, entries up to the moment are missing in this output; `chronolet archive index`"
+            " writes indexes, `chronolet archive verify` finds damage",
+            err=True,
+        )
+    _report_unreadable(node.unreadable)
 
 
 def _report_unreadable(positions: set[Position]) -> None:

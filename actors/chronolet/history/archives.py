@@ -6,13 +6,17 @@ Input: the storage of each run, the node, its store. Output: an `ArchiveReader`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-from chronolet.history.entries import LARGEST_N
+from chronolet.history.derived.checkpoint import Checkpoint, Version
+from chronolet.history.derived.reading import IndexedArchive
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import LARGEST_N, Late
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.log.archive_storage import ArchiveStorage
 from chronolet.kernel.storage.store import HistoryMissing, Store
-from chronolet_schemas.envelope import START, Entry, Position
+from chronolet_schemas.envelope import Entry, Position
 
 
 class NodeArchive:
@@ -28,31 +32,43 @@ class NodeArchive:
         run = self._store.run()
         return Archive(self._storage(run), self._node, run)
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:
         """See `ArchiveReader`. Raises HistoryMissing if files are damaged or missing."""
-        archive = self.current()
-        last = after
+        archive = self._indexed()
         try:
             exact = after
             if after.n == LARGEST_N:
-                # `after` is a time, not an entry: start at the last file that ends before it.
-                exact = max((part.last for part in archive.files() if part.last <= after), default=START)
-            for entry in archive.read(exact, upto):
-                if entry.position > after:
-                    last = entry.position
-                    yield entry
+                exact = archive.last_before(after)  # `after` is a time, not an entry
+            yield from (entry for entry in archive.entries(exact, upto, wanted) if entry.position > after)
         except (ArchiveDamaged, OSError) as damaged:
-            raise HistoryMissing(str(damaged), _resume(archive, last)) from damaged
+            raise HistoryMissing(str(damaged), _resume(archive.archive, archive.reached)) from damaged
 
     def numbered(self, number: int) -> Entry | None:
         """See `ArchiveReader`. Raises HistoryMissing if the entry's file is damaged."""
-        archive = self.current()
-        try:
-            names = [part.name for part in archive.files() if part.first.n <= number <= part.last.n]
-            found = (entry for name in names for entry in archive.entries_of(name) if entry.position.n == number)
-            return next(found, None)
-        except (ArchiveDamaged, OSError) as damaged:
-            raise HistoryMissing(str(damaged)) from damaged
+        with _missing():
+            return self._indexed().numbered(number)
+
+    def last_until(self, milliseconds: int, after: Position, upto: Position) -> Late:
+        """See `ArchiveReader`. Raises HistoryMissing if a file that must be read is damaged."""
+        with _missing():
+            return self._indexed().last_until(milliseconds, after, upto)
+
+    def checkpoints(self, upto: Position, kinds: Mapping[str, Version]) -> Mapping[str, Checkpoint]:
+        """See `ArchiveReader`. Raises HistoryMissing if the archive cannot be listed."""
+        with _missing():
+            return self._indexed().stored.newest(upto, kinds)
+
+    def _indexed(self) -> IndexedArchive:
+        return IndexedArchive(self.current())
+
+
+@contextmanager
+def _missing() -> Iterator[None]:
+    """Translate what can be wrong with an archive into HistoryMissing."""
+    try:
+        yield
+    except (ArchiveDamaged, OSError) as damaged:
+        raise HistoryMissing(str(damaged)) from damaged
 
 
 def _resume(archive: Archive, last: Position) -> Position | None:
@@ -60,7 +76,7 @@ def _resume(archive: Archive, last: Position) -> Position | None:
     one, or the beginning of the next file if that one is missing. None if the files cannot be listed, or none follows.
     """
     try:
-        following = min((part for part in archive.files() if part.last > last), key=lambda one: one.last, default=None)
+        following = next((part for part in archive.needed() if part.last > last), None)
     except (ArchiveDamaged, OSError):
         return None
     if following is None:

@@ -6,35 +6,58 @@ Input: a store, and a reader of archive files. Output: entries in order of posit
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import msgspec
-
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
 from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas.envelope import START, Entry, Position
 
+if TYPE_CHECKING:  # most commands read no checkpoint
+    from chronolet.history.derived.checkpoint import Checkpoint, Version
+
 PAGE = 2_000
+LONG_ENTRIES = 2_000
+"""The number of entries that the stream returns about as fast as the archive finds those that are wanted."""
 FIRST_N = 1
 """The number of a log's first entry."""
 LARGEST_N = 2**53
 """A number that is greater than that of any entry."""
 
 
+class Late(NamedTuple):
+    """The last entry until a time among those with later positions (docs/adr/0042)."""
+
+    position: Position | None = None
+    """Its position; None if none was found."""
+    unsearched: tuple[str, ...] = ()
+    """The archive files, newest first, that were not searched or not searched to their end."""
+
+
 class ArchiveReader(Protocol):
     """Reads the archived entries of the log's run."""
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
-        """Yield the entries after `after`, up to and including `upto`, oldest first."""
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:
+        """Yield the entries after `after`, up to and including `upto`, oldest first. Entries that are not wanted may be
+        left out, except the last one up to `upto`; then no entry is missing in between.
+        """
 
     def numbered(self, number: int) -> Entry | None:
         """Return the entry with this number; None if it is not in the archive."""
+
+    def last_until(self, milliseconds: int, after: Position, upto: Position) -> Late:
+        """Find the last entry after `after`, up to `upto`, that was written at or before a time, although its position
+        is later. `after` is the position of an entry.
+        """
+
+    def checkpoints(self, upto: Position, kinds: Mapping[str, Version]) -> Mapping[str, Checkpoint]:
+        """Return the newest checkpoint up to a position that has a kind's states, for each kind that has one."""
 
 
 class NoArchive:
     """An empty archive, for readers without archive files."""
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:  # noqa: ARG002
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:  # noqa: ARG002
         """Yield nothing."""
         return iter(())
 
@@ -42,11 +65,30 @@ class NoArchive:
         """Return None."""
         return None
 
+    def last_until(self, milliseconds: int, after: Position, upto: Position) -> Late:  # noqa: ARG002
+        """Find nothing."""
+        return Late()
+
+    def checkpoints(self, upto: Position, kinds: Mapping[str, Version]) -> Mapping[str, Checkpoint]:  # noqa: ARG002
+        """Return none."""
+        return {}
+
 
 def entries(
-    store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
+    store: Store,
+    archive: ArchiveReader,
+    after: Position = START,
+    upto: Position | None = None,
+    wanted: Wanted = EVERYTHING,
+    *,
+    prefer_archive: bool = False,
 ) -> Iterator[Entry]:
     """Yield the entries after `after`, up to and including `upto`, or up to the newest one at the time of reading.
+    Archived entries that are not wanted may be left out, except the last one.
+
+    The archive is used for entries that the stream no longer has; with `prefer_archive`, also for those of a long range
+    that both have, because its indexes lead past what is not wanted. A question about the present does not set it: an
+    archive that cannot be reached must not delay its answer.
 
     Raises HistoryMissing if archived entries are needed and not available.
     """
@@ -55,11 +97,13 @@ def entries(
         trimmed = store.archived()[1]
         if trimmed > at:
             goal = trimmed if upto is None else min(trimmed, upto)
-            last = yield from _archived(archive, at, goal)
+            last = yield from _archived(archive, at, goal, wanted)
             found = _reaches if goal == trimmed else _follows
             if not found(store, archive, last, goal):
                 raise _missing(last.position, goal)
             at = goal
+        if prefer_archive and not wanted.anything:
+            at = yield from _in_both(store, archive, at, upto, wanted)
         if upto is not None and at >= upto:
             return
         whole = True
@@ -71,19 +115,6 @@ def entries(
             at = entry.position
 
 
-def concerns_pod(entry: Entry, pod: str) -> bool:
-    """Return whether an entry is about the pod `namespace/name`: it belongs to the pod, or names the pod."""
-    if entry.entity == f"pod/{pod}":
-        return True
-    if pod.encode() not in entry.data:
-        return False  # fast path for most entries
-    try:
-        data = msgspec.msgpack.decode(entry.data)
-    except msgspec.DecodeError:
-        return False
-    return isinstance(data, dict) and pod in (data.get("pod"), f"{data.get('namespace')}/{data.get('name')}")
-
-
 class _Last(NamedTuple):
     """The last archived entry that was read. `numbered`: whether the next one must have the next number; not so after a
     time, or an entry of another program, whose number is arbitrary.
@@ -93,19 +124,43 @@ class _Last(NamedTuple):
     numbered: bool
 
 
-def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, _Last]:
+def _archived(archive: ArchiveReader, after: Position, upto: Position, wanted: Wanted) -> Generator[Entry, None, _Last]:
     """Yield the archived entries and return the last one.
 
-    Raises HistoryMissing for a gap in `n`.
+    Raises HistoryMissing for a gap in `n`, unless some entries are left out: then the archive has looked for gaps.
     """
     last = _Last(after, after.n != LARGEST_N)
-    for entry in archive.entries(after, upto):
-        if entry.type and last.numbered and entry.position.n != last.position.n + 1:
+    for entry in archive.entries(after, upto, wanted):
+        whole = wanted.anything and last.numbered and entry.type
+        if whole and entry.position.n != last.position.n + 1:
             raise _missing(last.position, entry.position, entry.position._replace(n=entry.position.n - 1))
         # A foreign entry, written by another program, has an arbitrary number and no type.
         last = _Last(entry.position, bool(entry.type))
         yield entry
     return last
+
+
+def _in_both(
+    store: Store, archive: ArchiveReader, after: Position, upto: Position | None, wanted: Wanted
+) -> Generator[Entry, None, Position]:
+    """Yield entries that stream and archive both have from the archive, which can leave out those that are not wanted.
+    Return the position up to which no wanted entry is left out.
+    """
+    archived = store.archived()[0]
+    goal = archived if upto is None else min(archived, upto)
+    try:
+        for entry in archive.entries(after, goal, wanted) if _is_long(store, after, goal) else ():
+            yield entry
+            after = entry.position
+    except HistoryMissing:
+        pass  # the archive is damaged or incomplete there: the stream has the rest
+    return after
+
+
+def _is_long(store: Store, after: Position, upto: Position) -> bool:
+    """Return whether the stream has so many entries of this range that it pays to look into the archive's indexes."""
+    following = store.read_log(after, 1) if upto > after else ()
+    return bool(following) and upto.n - following[0].position.n >= LONG_ENTRIES
 
 
 def _reaches(store: Store, archive: ArchiveReader, last: _Last, trimmed: Position) -> bool:

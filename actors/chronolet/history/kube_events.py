@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from chronolet.history.derived.wanted import Wanted
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.kube_events import Recorded
 from chronolet_schemas.times import Stamp, stamp_of
 
 RECORDED = registry.type_of(Recorded).partition("@")[0]
+WANTED = Wanted(type=lambda name: name.startswith(RECORDED))
+"""The entries that `recorded` takes from the log."""
 
 
 def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterator[tuple[Stamp, Recorded]]:

@@ -1,51 +1,42 @@
 """Reads the states of actors at a position of the log. The reader's process folds them, without involving any actor.
 
 Input: a store, an archive, kinds, a position. Output: `Moment`. A snapshot is used if it has the format of the kind and
-of its current number of shards, and is not newer than the position; otherwise the history is folded from its beginning.
+of its current number of shards, and is not newer than the position; so is the archive's newest checkpoint up to the
+position (docs/adr/0051). Without either, the history is folded from its beginning.
 Next: `cli`; the page /pods, which uses `Latest` because it is requested repeatedly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from chronolet.history.derived.folds import FoldableKind, KindFold
+from chronolet.history.derived.wanted import of_kinds
 from chronolet.history.entries import ArchiveReader, entries
-from chronolet.kernel.folding import Evolution, folded
 from chronolet.kernel.step.snapshots import decode_states, snapshot_format
-from chronolet.kernel.storage.store import HistoryMissing, Store
+from chronolet.kernel.storage.store import HistoryMissing, Snapshot, Store
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+if TYPE_CHECKING:
+    from chronolet.history.derived.checkpoint import Checkpoint
 
 Keys = Mapping[str, Collection[str]]
 """The keys of the requested entities, by kind. If a kind is missing, all of its entities are requested."""
 
 
-class ReadableKind(Protocol):
+class ReadableKind(FoldableKind, Protocol):
     """The part of a `Kind` that is needed to read its states."""
 
     @property
-    def name(self) -> str:
-        """See `Kind`, which also documents the other properties."""
-
-    @property
-    def shards(self) -> int: ...
-
-    @property
-    def state(self) -> type[Any]: ...
-
-    @property
-    def format(self) -> int: ...
-
-    @property
-    def decider(self) -> Evolution[Any]: ...
-
-    @property
-    def at_start(self) -> tuple[str, ...]: ...
+    def shards(self) -> int:
+        """See `Kind`."""
 
 
 class Fold(NamedTuple):
@@ -76,50 +67,67 @@ class Moment(Struct, frozen=True):
     """Entries of these kinds that this release cannot decode; they are omitted, just as the hosts omit them."""
 
 
-class _KindStates:
-    """Folds the states of one kind. `keys`: fold only these entities."""
+class _KindStates(KindFold):
+    """Folds the states of one kind, each shard from its own position on."""
 
     def __init__(self, kind: ReadableKind, shards: int, keys: Collection[str] | None = None) -> None:
         """`shards`: the kind's current number of shards. It matters only for the snapshots: if it changes while they
         are read, they have another format.
         """
-        self.kind = kind
-        self.keys = keys
+        super().__init__(kind, keys)
+        self.kind: ReadableKind = kind
         self._count = shards
-        self.states: dict[str, Any] = dict.fromkeys(kind.at_start, kind.decider.initial)
         found = shards_of(kind.name, shards) if keys is None else map(self._shard, keys)
         self.begins: dict[Shard, Position] = dict.fromkeys(found, START)
+        self._unreadable: list[tuple[Shard, Position]] = []
 
     def _shard(self, key: str) -> Shard:
         return shard_for(self.kind.name, self._count, key)
 
-    def restore(self, store: Store, latest: Position | None) -> None:
-        """Start each shard from its snapshot if the snapshot is usable."""
-        for shard, snapshot in store.read_snapshots(list(self.begins)).items():
-            if snapshot.format != snapshot_format(self.kind, self._count) or (latest and snapshot.position > latest):
+    def usable(self, snapshots: Mapping[Shard, Snapshot], latest: Position | None) -> Mapping[Shard, Snapshot]:
+        """Return the snapshots of this kind that have its format and are not newer than `latest`."""
+        format_ = snapshot_format(self.kind, self._count)
+        return {
+            shard: one
+            for shard, one in snapshots.items()
+            if shard in self.begins and one.format == format_ and not (latest and one.position > latest)
+        }
+
+    def begin_with(self, checkpoint: Checkpoint) -> None:
+        """Start all shards from a checkpoint. Raises Unusable."""
+        self.states = checkpoint.states_of(self.kind.name, self.kind.state, self.keys)
+        self.begins = dict.fromkeys(self.begins, checkpoint.position)
+        self._unreadable = [
+            (self._shard(one.key), Position(*one.position))
+            for one in checkpoint.unreadable.get(self.kind.name, ())
+            if self.keys is None or one.key in self.keys
+        ]
+
+    def restore(self, snapshots: Mapping[Shard, Snapshot]) -> None:
+        """Start each shard from its snapshot if that is newer than what the shard starts from."""
+        for shard, snapshot in snapshots.items():
+            self._unreadable = [one for one in self._unreadable if one[0] != shard or one[1] > snapshot.position]
+            if snapshot.position <= self.begins[shard]:
                 continue
             try:
                 images = decode_states(self.kind.state, snapshot.state, self.keys)
             except (msgspec.ValidationError, msgspec.DecodeError):
                 continue  # recovery ignores it as well; folding the history gives the same states
             self.begins[shard] = snapshot.position
-            for key in self.kind.at_start:  # an entity missing in the snapshot is gone
-                if self._shard(key) == shard:
-                    self.states.pop(key, None)
+            for key in [key for key in self.states if self._shard(key) == shard]:
+                del self.states[key]  # an entity missing in the snapshot is gone
             self.states |= {key: image.state for key, image in images.items()}
+
+    def unreadable(self) -> Iterable[Position]:
+        """Return the entries that cannot be decoded, of those that the beginning includes: none before a snapshot."""
+        return (position for _, position in self._unreadable)
 
     def add(self, key: str, entry: Entry) -> None:
         """Fold one entry. Raises Undecodable."""
         if self.keys is not None and key not in self.keys:
             return
-        if entry.position <= self.begins[self._shard(key)]:
-            return
-        event = codec.decode(entry.type, entry.data, Event)
-        state = folded(self.kind.decider, self.states.get(key), event)
-        if state is None:
-            self.states.pop(key, None)
-        else:
-            self.states[key] = state
+        if entry.position > self.begins[self._shard(key)]:
+            super().add(key, entry)
 
 
 def state_at(
@@ -156,8 +164,8 @@ def folding_at(
 def _folded(
     store: Store, archive: ArchiveReader, kinds: Sequence[ReadableKind], position: Position | None, keys: Keys
 ) -> Folding:
-    folding = Folding(store, kinds, position, keys)
-    folding.read(entries(store, archive, folding.at, position))
+    folding = Folding(store, archive, kinds, position, keys)
+    folding.read(entries(store, archive, folding.at, position, folding.wanted, prefer_archive=position is not None))
     return folding
 
 
@@ -165,18 +173,50 @@ class Folding:
     """Folds states along the log. `at` is the last position read, or at first the position of the oldest snapshot."""
 
     def __init__(
-        self, store: Store, kinds: Sequence[ReadableKind], latest: Position | None = None, keys: Keys | None = None
+        self,
+        store: Store,
+        archive: ArchiveReader,
+        kinds: Sequence[ReadableKind],
+        latest: Position | None = None,
+        keys: Keys | None = None,
     ) -> None:
-        """Start from the usable snapshots, none of them newer than `latest`."""
-        counts = store.layout().counts
+        """Start from the usable snapshots and the newest usable checkpoint, none of them newer than `latest`."""
+        counts, keys = store.layout().counts, keys or {}
         self._folds = {
-            kind.name: _KindStates(kind, counts.get(kind.name, kind.shards), (keys or {}).get(kind.name))
-            for kind in kinds
+            kind.name: _KindStates(kind, counts.get(kind.name, kind.shards), keys.get(kind.name)) for kind in kinds
         }
-        for fold in self._folds.values():
-            fold.restore(store, latest)
+        self.wanted = of_kinds({kind.name: keys.get(kind.name) for kind in kinds})
+        """The entries that change these states."""
+        read = store.read_snapshots([shard for fold in self._folds.values() for shard in fold.begins])
+        snapshots = {name: fold.usable(read, latest) for name, fold in self._folds.items()}
+        if self._needs_archive(store, snapshots):
+            self._begin_with_checkpoint(store, archive, latest)
+        for name, fold in self._folds.items():
+            fold.restore(snapshots[name])
         self.at = min((begin for fold in self._folds.values() for begin in fold.begins.values()), default=START)
-        self._unreadable: list[Position] = []
+        self._unreadable = sorted(position for fold in self._folds.values() for position in fold.unreadable())
+
+    def _needs_archive(self, store: Store, snapshots: Mapping[str, Mapping[Shard, Snapshot]]) -> bool:
+        """Return whether entries are needed that the stream no longer has."""
+        trimmed = store.archived()[1]
+        return any(
+            trimmed > (snapshots[name][shard].position if shard in snapshots[name] else START)
+            for name, fold in self._folds.items()
+            for shard in fold.begins
+        )
+
+    def _begin_with_checkpoint(self, store: Store, archive: ArchiveReader, latest: Position | None) -> None:
+        from chronolet.history.derived.checkpoint import KINDS  # noqa: PLC0415 - seldom needed
+        from chronolet.history.derived.code import version_of  # noqa: PLC0415
+        from chronolet.history.derived.sealed import Unusable  # noqa: PLC0415
+
+        # What is archived is certain: a keeper may have written a file whose last entries Redis then lost.
+        archived = store.archived()[0]
+        upto = archived if latest is None else min(archived, latest)
+        versions = {name: version_of(fold.kind) for name, fold in self._folds.items() if name in KINDS}
+        for name, found in archive.checkpoints(upto, versions).items() if versions else ():
+            with suppress(Unusable):  # it was altered; the history is folded instead
+                self._folds[name].begin_with(found)
 
     def read(self, found: Iterable[Entry]) -> None:
         """Fold the entries that follow `at`."""
@@ -217,10 +257,14 @@ class Latest:
     """
 
     def __init__(self, store: Store, archive: ArchiveReader, kinds: Sequence[ReadableKind]) -> None:
+        from chronolet.history.derived.code import version_of  # noqa: PLC0415 - commands need it seldom
+
         self._store = store
         self._archive = archive
         self._kinds = kinds
         self._run = ""
+        for kind in kinds:
+            version_of(kind)  # now, while the code on disk is that in memory
         self._folding: Folding | None = None
 
     def moment(self) -> Moment:
@@ -228,12 +272,12 @@ class Latest:
         run = self._store.run()
         folding, self._folding = self._folding, None  # a failed read must not be continued
         if folding is None or run != self._run or not self._continues(folding.at):
-            folding = Folding(self._store, self._kinds)
+            folding = Folding(self._store, self._archive, self._kinds)
         try:
-            folding.read(entries(self._store, self._archive, folding.at))
+            folding.read(entries(self._store, self._archive, folding.at, wanted=folding.wanted))
         except HistoryMissing:  # trimmed during the read, after newer snapshots were written
-            folding = Folding(self._store, self._kinds)
-            folding.read(entries(self._store, self._archive, folding.at))
+            folding = Folding(self._store, self._archive, self._kinds)
+            folding.read(entries(self._store, self._archive, folding.at, wanted=folding.wanted))
         self._run, self._folding = run, folding
         return folding.moment()
 

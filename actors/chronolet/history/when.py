@@ -5,17 +5,16 @@ to that moment, and its time. Next: `cli.session`, whose states, entries and pre
 
 Entries are ordered by position, and a time means the last entry that was recorded at or before it. If the log's
 positions were ahead of its clock (docs/adr/0042), entries that were recorded earlier may follow entries with a later
-time: the last of them counts, unless thousands of entries were written while the clock was ahead.
+time: the last of them counts.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
-from chronolet.history.entries import FIRST_N, LARGEST_N, ArchiveReader, entries, position_before_last
+from chronolet.history.entries import FIRST_N, LARGEST_N, ArchiveReader, Late, entries, position_before_last
 from chronolet.kernel.storage.store import Store
 from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.times import time_of
@@ -32,8 +31,6 @@ _NUMBER = re.compile(r"#([0-9]{1,16})")
 _POSITION = re.compile(r"([0-9]{1,16})-([0-9]{1,16})")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}.*)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ].+)?")
-_FOLLOWING = 5_000
-"""The number of entries after a moment that are searched for entries that were recorded earlier."""
 
 
 class MomentError(ValueError):
@@ -60,6 +57,10 @@ class Located(NamedTuple):
 
     position: Position
     milliseconds: int
+    unsearched: tuple[str, ...] = ()
+    """Archive files that were not searched for a later entry up to the moment, which exists only if the log's clock was
+    once ahead.
+    """
 
 
 def parsed(text: str, now: int, zone: tzinfo | None = None) -> When:
@@ -117,18 +118,31 @@ def _at_time(store: Store, archive: ArchiveReader, milliseconds: int, now: int) 
         raise MomentError(f"{_shown(milliseconds)} is in the future: it is {_shown(now)}")
     last = store.last()
     bound = Position(max(milliseconds, 0), LARGEST_N)
-    following = entries(store, archive, bound)
-    page = list(itertools.islice(following, _FOLLOWING))
-    late = [entry.position for entry in page if time_of(entry) <= milliseconds]  # only after a clock that was ahead
-    if late:
-        return Located(late[-1], milliseconds)
-    if not page:
+    first = next(entries(store, archive, bound), None)
+    if first is None:
         return Located(last, milliseconds)
-    if page[0].position.n == FIRST_N:
-        raise _too_early(page[0], _shown(milliseconds))
-    entry = _numbered(store, archive, page[0].position.n - 1) if page[0].type else None
+    late, unsearched = _late(store, archive, first, milliseconds)
+    if late is not None:
+        return Located(late, milliseconds, unsearched)
+    if first.position.n == FIRST_N:
+        raise _too_early(first, _shown(milliseconds))
+    entry = _numbered(store, archive, first.position.n - 1) if first.type else None
     # Next to a foreign entry, which another program has written, there is no such number: the time is the bound.
-    return Located(bound if entry is None else entry.position, milliseconds)
+    return Located(bound if entry is None else entry.position, milliseconds, unsearched)
+
+
+def _late(store: Store, archive: ArchiveReader, first: Entry, milliseconds: int) -> Late:
+    """Find the last entry that was written at or before this time, from `first` on, whose position is later. There is
+    none if the clock was never ahead.
+    """
+    trimmed = store.archived()[1]
+    late = [one.position for one in store.scan(max(first.position, trimmed)) if time_of(one) <= milliseconds]
+    if late:
+        return Late(late[-1])
+    found = archive.last_until(milliseconds, first.position, trimmed) if trimmed > first.position else Late()
+    if found.position is None and time_of(first) <= milliseconds:
+        return found._replace(position=first.position)
+    return found
 
 
 def _at_number(store: Store, archive: ArchiveReader, number: int) -> Located:

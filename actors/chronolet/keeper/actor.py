@@ -39,6 +39,7 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         standing={
             wanted.MeasureLog: Job(keeping.measure),
             wanted.GuardDisk: EventDriven(keeping.guard),
+            wanted.IndexArchive: Job(keeping.index),
             wanted.ReportProblem: Job(keeping.problem.report),
         }
         if keeping

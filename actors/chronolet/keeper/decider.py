@@ -169,6 +169,7 @@ def outstanding(state: State) -> Sequence[Effect]:
     standing: tuple[Effect, ...] = (
         wanted.MeasureLog(subject="measure", intent="measure", reported=state.incomplete),
         wanted.GuardDisk(subject="disk", intent="disk"),
+        wanted.IndexArchive(subject="indexes", intent="indexes"),
     )
     if state.problem:
         report = wanted.ReportProblem(subject="problem", intent=f"problem/{state.problem}", problem=state.problem)

@@ -7,7 +7,7 @@ keeper's fencing token before each change, so a keeper that has lost its shard c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -25,8 +25,15 @@ from chronolet_schemas.keys import Shard, shards_of
 from chronolet_schemas.times import time_of
 
 MEASURE_SECONDS = 60.0
+PAUSE_SECONDS = 0.01
+"""How long indexing waits after every few hundred entries, which take as long: meanwhile, other threads run."""
 KEEPER = Shard("keeper")
 _NEW_OWNER = "the keeper has a new owner"
+
+Indexed = Callable[[Archive, Callable[[], None]], Iterable[str]]
+"""A function that writes what an archive lacks, and yields a line for each file. It often calls its second argument,
+which waits, or raises if the work must stop.
+"""
 
 log = structlog.get_logger("chronolet.keeper")
 
@@ -44,6 +51,9 @@ class Keeping(Struct, frozen=True):
     """Publishes that this node is alive; called after each measurement."""
     measure_seconds: float = MEASURE_SECONDS
     problem: ArchiveProblem = msgspec.field(default_factory=ArchiveProblem)
+    indexed: Indexed = lambda _archive, _pause: ()
+    """Writes the indexes and checkpoints that an archive lacks."""
+    pause_seconds: float = PAUSE_SECONDS
 
     def measure(self, effect: wanted.MeasureLog, context: EffectContext) -> None:
         """Measure the log immediately, and then every `measure_seconds`."""
@@ -60,6 +70,23 @@ class Keeping(Struct, frozen=True):
     def guard(self, _effect: wanted.GuardDisk, context: EffectContext, _ended: Ended) -> Callable[[], None]:
         """Forward reports about the disk reserve."""
         return self.disk.follow(context.send)
+
+    def index(self, _effect: wanted.IndexArchive, context: EffectContext) -> None:
+        """Write the indexes and checkpoints that the archive lacks, every `measure_seconds`. What fails is tried again
+        then, and matters to nobody: readers do without.
+        """
+
+        def pause() -> None:
+            context.fence("archive.index")
+            context.cancelled.wait(self.pause_seconds)
+
+        # Not right after the start, when the other kinds have much to do.
+        while not context.cancelled.wait(self.measure_seconds):
+            try:
+                for line in self.indexed(self.archive(), pause):
+                    log.info(line)
+            except (OSError, StoreUnreachable) as error:
+                log.debug("archive not indexed, retrying", error=str(error))
 
     def _measured(self, patrol: Patrol) -> signals.LogMeasured:
         now, heads = self.now(), self._registered()

@@ -18,6 +18,10 @@ class GuardDisk(Effect, frozen=True, kw_only=True):
     """Standing: forward reports of the disk guard of the agent's Redis; sends ReserveReleased, ReserveRestored."""
 
 
+class IndexArchive(Effect, frozen=True, kw_only=True):
+    """Standing: write the indexes and checkpoints that the archive lacks, in the background; sends nothing."""
+
+
 class ReportProblem(Effect, frozen=True, kw_only=True):
     """Standing: show the archive's problem to the rest of the process."""
 

@@ -11,10 +11,15 @@ import pytest
 
 from chronolet.adapters.archive.folder import FolderStorage
 from chronolet.adapters.archive.places import place
+from chronolet.history.derived.reading import IndexedArchive
+from chronolet.history.derived.upkeep import Upkeep
+from chronolet.history.derived.wanted import Wanted
+from chronolet.kernel.log import archive as archives
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.log.archive_storage import ArchiveStorage
 from chronolet_schemas.envelope import START
 from tests.adapters.archive.conftest import Opened
+from tests.bench.history.recorded_entries import recorded_entries
 from tests.kernel.log.test_archive import entries
 from tests.support.s3.server import BUCKET, Service
 
@@ -41,6 +46,70 @@ def test_a_file_is_read_back(opened: Opened) -> None:
     storage.put("1-1..2-2.archive", b"other")
     assert content(storage, "1-1..2-2.archive") == b"other"
     assert storage.place("x").endswith("/run-1/x")
+
+
+def after_the_end(storage: ArchiveStorage) -> bytes | str:
+    try:
+        return storage.part("a", 300_000, 5)
+    except OSError:
+        return "error"
+
+
+def test_a_part_of_a_file_is_read(opened: Opened) -> None:
+    storage = opened("run-1")
+    storage.put("a", LARGE)
+    for offset, size in ((0, 10), (7, 1), (70_001, 150_000), (299_999, 1), (0, 300_000)):
+        assert storage.part("a", offset, size) == LARGE[offset : offset + size]
+    assert storage.part("a", 299_990, 500) == LARGE[299_990:]
+    assert after_the_end(storage) in {b"", "error"}
+    with pytest.raises(OSError, match="run-1/gone"):
+        storage.part("gone", 0, 5)
+
+
+def test_a_file_that_is_written_anew_has_another_stamp(opened: Opened) -> None:
+    storage = opened("run-1")
+    storage.put("a", b"one")
+    storage.put("b", b"one")
+    before = storage.stamps()
+    assert before.keys() == {"a", "b"} == {*storage.names()}
+    assert storage.stamps() == before
+    storage.put("a", b"two")
+    assert storage.stamps()["a"] != before["a"]
+    assert storage.stamps()["b"] == before["b"]
+
+
+def test_indexed_archives_are_read(opened: Opened) -> None:
+    """The files of a real agent, whose entries of one pod are read by their index."""
+    archive, written = Archive(opened("run-1"), "n", "run-1"), list(recorded_entries())
+    archive.write(written[:2_500], START)
+    archive.write(written[2_500:], written[2_499].position)
+    assert [one.problem for one in Upkeep(archive, list).run()] == ["", ""]
+    wanted = Wanted(pod="default/web-3")
+    found = list(IndexedArchive(archive).entries(START, written[-1].position, wanted))
+    assert [one for one in found if wanted.meets(one)] == [one for one in written if wanted.meets(one)]
+    assert len(found) < len(written) / 4
+    assert len(IndexedArchive(archive).stored.positions()) == 2
+
+
+def test_an_index_of_a_longer_file_is_ignored(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file was written anew, by a release that makes other blocks."""
+    archive, written = Archive(opened("run-1"), "n", "run-1"), list(recorded_entries())
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "BLOCK_ENTRIES", 10)
+        archive.write(written, START)
+    long = archive.files()[0]
+    assert list(Upkeep(archive, list).run())
+    archive.write(written, START)
+    assert archive.files() == [long]
+    wanted = Wanted(pod="default/web-3")
+    for at in (START, written[4_700].position):
+        found = list(IndexedArchive(archive).entries(at, written[-1].position, wanted))
+        assert [one for one in found if wanted.meets(one)] == [
+            one for one in written if one.position > at and wanted.meets(one)
+        ]
+    # The next run notices it.
+    assert [one.problem for one in Upkeep(archive, list).run()] == [""]
+    assert len(list(IndexedArchive(archive).entries(START, written[-1].position, wanted))) < len(written) / 4
 
 
 def test_runs_are_separate(opened: Opened) -> None:

@@ -62,6 +62,7 @@ DAMAGES = [cut, make_a_folder, Path.unlink, give_to_another_node]
 
 
 def test_a_sound_archive_is_listed(opened: Desk) -> None:
+    assert archive(opened, "index").status == 0
     shown = archive(opened, "verify")
     assert (shown.status, shown.errors) == (0, "")
     *rows, summary = shown.output.splitlines()
@@ -249,3 +250,40 @@ def test_a_keeper_at_work_is_not_disturbed(opened: Desk) -> None:
     archive(opened, "repair")
     assert archive(opened, "verify").status == 0
     assert opened.history(START) == opened.written
+
+
+# -- index -------------------------------------------------------------------------------------------------------------
+def test_missing_indexes_and_checkpoints_are_written(opened: Desk) -> None:
+    folder = Path(opened.archive.storage.place())
+    note = "note: 4 of 4 files without a usable index or checkpoint: the agent writes them within minutes, "
+    assert archive(opened, "verify").errors == f"{note}`chronolet archive index` at once\n"
+    assert len(json.loads(archive(opened, "verify", "-o", "json").output)["unindexed"]) == 4
+    written = archive(opened, "index")
+    assert (written.status, written.errors) == (0, "")
+    *lines, summary = written.output.splitlines()
+    assert len(lines) == 8
+    assert sorted(line.removesuffix(": written") for line in lines) == sorted(
+        path.name for path in folder.iterdir() if path.suffix in {".index", ".checkpoint"}
+    )
+    assert summary == f"{folder}: 4 files, 8 written, 0 with a problem"
+    again = archive(opened, "index")
+    assert (again.status, again.output) == (0, f"{folder}: 4 files, 0 written, 0 with a problem\n")
+    assert archive(opened, "verify").errors == ""
+    assert opened.history() == opened.written
+
+
+def test_what_cannot_be_indexed_is_named(opened: Desk) -> None:
+    path = opened.files()[1]
+    cut(path)
+    written = archive(opened, "index")
+    assert written.status == 1
+    assert f"{path.name}: {path}: " in written.output
+    assert written.output.splitlines()[-1].endswith(": 4 files, 4 written, 3 with a problem")
+    note = (
+        "note: 3 of 4 files without an index or checkpoint that cannot be written: the file is damaged, or the states"
+    )
+    assert archive(opened, "verify").errors == (
+        f"{note} where it begins are not known because of damaged, missing or lost entries\n"
+    )
+    shown = json.loads(archive(opened, "verify", "-o", "json").output)
+    assert (shown["unindexed"], len(shown["blocked"])) == ([], 3)

@@ -9,6 +9,7 @@ import pytest
 
 from chronolet.history.bundle import parts
 from chronolet.history.bundle.reader import opened
+from chronolet.history.entries import NoArchive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas import manifests, pleg
 from chronolet_schemas.envelope import Entry, Position
@@ -37,12 +38,9 @@ def test_a_place_that_cannot_be_written_is_named(node: WrittenNode, tmp_path: Pa
 
 
 def test_a_failed_save_leaves_nothing(node: WrittenNode, tmp_path: Path) -> None:
-    class Broken:
-        def entries(self, after: Position, upto: Position) -> Any:
+    class Broken(NoArchive):
+        def entries(self, *_: object) -> Any:
             raise HistoryMissing("the archive is gone")
-
-        def numbered(self, number: int) -> Entry | None:
-            return None
 
     node.archive = Broken()
     node.server.trimmed = node.server.archived = Position(NOON, 5)

@@ -1,6 +1,7 @@
 """`chronolet log`: text, JSON, filters, the last N entries, undecodable entries."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from chronolet.cli.history import log
 from chronolet.cli.sending import follow
+from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.testing.exported import entries_of
 from chronolet_schemas import codec, kernel, pleg, pod, upcasting
 from chronolet_schemas.envelope import Entry, Event, Position, Record
@@ -192,7 +194,18 @@ def test_undecodable_entries_are_noted_once_after_the_output(node: WrittenNode) 
 
 @given(st.binary(max_size=40), st.text(max_size=10), st.text(max_size=10))
 @example(b"\x81\x90\x00", "", "")
+@example(b"\x81\x00\x00", "", "")
 def test_any_entry_is_one_printable_line(data: bytes, name: str, cause: str) -> None:
     entry = Entry(Position(1, 2), name, name, name, name, cause, data)
     assert log.as_line(entry).isprintable()
     assert "\n" not in log.as_json(entry)
+
+
+def test_lines_before_an_error_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    def until_damage() -> Iterator[str]:
+        yield from map(str, range(250))
+        raise HistoryMissing("damaged")
+
+    with pytest.raises(HistoryMissing):
+        log._print(until_damage())
+    assert capsys.readouterr().out.splitlines() == list(map(str, range(250)))

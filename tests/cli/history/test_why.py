@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import NoArchive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Entry, Position, Record
@@ -172,10 +174,10 @@ def test_entries_that_this_release_cannot_decode_are_passed_over_and_counted() -
     assert result.errors.startswith("note: 2 entries of the log")
 
 
-class Missing:
+class Missing(NoArchive):
     """An archive whose files are missing."""
 
-    def entries(self, after: Position, upto: Position) -> Any:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Any:
         raise HistoryMissing(f"the log's entries after {after} up to {upto} were archived, and are not here")
 
     def numbered(self, number: int) -> Entry | None:
@@ -200,13 +202,13 @@ def test_with_a_missing_archive_the_rest_of_the_log_answers_and_the_gap_is_named
     assert "the answer is from the other entries" in result.errors
 
 
-class Holed:
+class Holed(NoArchive):
     """An archive that lacks the file with some entries."""
 
     def __init__(self, entries: list[Entry], lost: set[int]) -> None:
         self._entries = [one for one in entries if one.position.n not in lost]
 
-    def entries(self, after: Position, upto: Position) -> Any:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Any:
         return (one for one in self._entries if after < one.position <= upto)
 
     def numbered(self, number: int) -> Entry | None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import NoArchive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas.envelope import Entry, Position, Record
 from tests.cli.support.busy_node import DEVICES, busy
@@ -73,14 +75,11 @@ def test_foreign_and_unknown_entries_change_nothing(subject: str) -> None:
     assert found == expected
 
 
-class DamagedArchive:
+class DamagedArchive(NoArchive):
     """An archive of which a file is missing."""
 
-    def entries(self, after: Position, upto: Position) -> Any:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Any:
         raise HistoryMissing("events 5..9 are missing")
-
-    def numbered(self, number: int) -> Entry | None:
-        return None
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import NoArchive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Entry, Position, Record
@@ -131,13 +133,13 @@ def test_follow_goes_on_with_what_happens_next(node: WrittenNode) -> None:
     assert result.output.splitlines()[-1] == "  pod/web: removed"
 
 
-class KeptArchive:
+class KeptArchive(NoArchive):
     """An archive with these entries."""
 
     def __init__(self, kept: Sequence[Entry]) -> None:
         self.kept = kept
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:
         return iter([one for one in self.kept if after < one.position <= upto])
 
     def numbered(self, number: int) -> Entry | None:
@@ -263,14 +265,11 @@ def test_after_a_clock_step_steps_keep_their_order_and_their_times(node: Written
     assert [one["objects"] for one in found][1][0]["change"] == "removed"
 
 
-class DamagedArchive:
+class DamagedArchive(NoArchive):
     """An archive of which a file is missing."""
 
-    def entries(self, after: Position, upto: Position) -> Any:
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Any:
         raise HistoryMissing(f"events 5..9 are missing (read after {after} up to {upto})")
-
-    def numbered(self, number: int) -> Entry | None:
-        return None
 
 
 def test_a_gap_in_the_archive_is_named(node: WrittenNode) -> None:

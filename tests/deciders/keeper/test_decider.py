@@ -52,7 +52,7 @@ def job(scene: Scene) -> Any:
 
 
 def test_the_standing_effects_are_always_outstanding() -> None:
-    assert set(scene().effects) == {"measure", "disk"}
+    assert set(scene().effects) == {"measure", "disk", "indexes"}
     assert DECIDER.due(State()) is None
 
 

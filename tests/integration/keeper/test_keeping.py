@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from chronolet.keeper import signals
+from chronolet.keeper import signals, wanted
 from chronolet.keeper.effects import KEEPER
 from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.store import HistoryMissing
+from chronolet.node.composition.indexes import Indexes
 from chronolet_schemas.envelope import START, Position, Signal
 from chronolet_schemas.keys import Keys, Shard
-from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
+from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Context, Crash, Desk, desk
 from tests.support.redis.server import PrivateRedis
 
 CHUNK = 400
@@ -287,3 +290,42 @@ def test_the_archive_of_another_node_is_not_used(archived: tuple[Desk, Position]
 def test_the_list_of_nodes(at_desk: Desk, redis_server: PrivateRedis) -> None:
     at_desk.store.announce("here I am")
     assert redis_server.client().hgetall("chronolet:nodes") == {NODE.encode(): b"here I am"}
+
+
+# -- indexes -------------------------------------------------------------------------------------------------------
+def indexed_once(at_desk: Desk, context: Context) -> None:
+    """Run the effect until it has looked through the archive once."""
+
+    def until_done(archive: Archive, pause: Callable[[], None]) -> Iterator[str]:
+        yield from Indexes()(archive, pause)
+        context.cancelled.set()
+
+    keeping = msgspec.structs.replace(at_desk.keeping, indexed=until_done, measure_seconds=0.01, pause_seconds=0.0)
+    keeping.index(wanted.IndexArchive(subject="indexes", intent="indexes"), context)
+
+
+def test_new_archive_files_get_an_index_and_a_checkpoint(at_desk: Desk) -> None:
+    for _ in range(2):
+        at_desk.archive_upto(at_desk.write(250))
+    indexed_once(at_desk, Context(at_desk.tokens[KEEPER]))
+    suffixes = Counter(path.suffix for path in at_desk.files()[0].parent.iterdir())
+    assert suffixes == {".archive": 2, ".index": 2, ".checkpoint": 2}
+    assert at_desk.history() == at_desk.written
+
+
+def test_a_keeper_that_lost_its_shard_stops_indexing(at_desk: Desk) -> None:
+    at_desk.archive_upto(at_desk.write(250))
+    context = Context(at_desk.tokens[KEEPER], "2 before archive.index")
+    with pytest.raises(Crash):
+        indexed_once(at_desk, context)
+    assert [path.suffix for path in at_desk.files()[0].parent.iterdir()] == [".archive"]
+    indexed_once(at_desk, Context(at_desk.tokens[KEEPER]))
+    assert len(list(at_desk.files()[0].parent.iterdir())) == 3
+
+
+def test_without_a_usable_archive_there_is_no_index_and_no_error(at_desk: Desk) -> None:
+    at_desk.archive_upto(at_desk.write(250))
+    path = at_desk.files()[0]
+    path.write_bytes(path.read_bytes()[:-20])
+    indexed_once(at_desk, Context(at_desk.tokens[KEEPER]))
+    assert [each.suffix for each in path.parent.iterdir()] == [".archive"]

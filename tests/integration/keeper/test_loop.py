@@ -8,12 +8,14 @@ import threading
 from collections.abc import Iterator
 from operator import gt
 from pathlib import Path
+from random import Random
 from typing import Self
 
 import pytest
 
 from chronolet.adapters.archive.places import place as archive_place
 from chronolet.history.archives import NodeArchive
+from chronolet.history.derived.folds import KindFold
 from chronolet.history.state import state_at
 from chronolet.keeper import actor as keeper
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -101,6 +103,7 @@ def test_the_history_is_complete_after_repeated_kills(here: Place) -> None:
         agent.end()
         here.wait_until(lambda: witness.seen[-1].position == store.last(), "the witness")
     _judge(here, store, witness.seen, sent)
+    _is_indexed(here, store)
     _recovers_without_snapshots(here, store, sent)
     _damage_is_named(here, store)
 
@@ -120,6 +123,29 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry], sent: int) -> None
     assert in_stream[0].position.n > COMMANDS // 2
     # As many entries as fit into an archive file stay in the stream.
     assert len(in_stream) >= TUNING["chunk"]
+
+
+def _is_indexed(here: Place, store: RedisStore) -> None:
+    """What the keepers had no time to index, the command adds: they may have been killed before each."""
+    archive = NodeArchive(archive_place("", here.root), NODE, store).current()
+    indexed = cli(here, "archive", "index")
+    assert indexed.returncode == 0, indexed
+    assert cli(here, "archive", "index").stdout.endswith(
+        f": {len(archive.files())} files, 0 written, 0 with a problem\n"
+    )
+    indexes = [name for name in archive.storage.names() if name.endswith(".index")]
+    assert len(indexes) >= len(archive.needed()) > 3
+    history, kinds = here.history(store), [manifests.kind(), keeper.kind()]
+    for number in Random(5).sample(range(1, len(history) + 1), 8):
+        expected = {kind.name: KindFold(kind) for kind in kinds}
+        for entry in history[:number]:
+            name, _, key = entry.entity.partition("/")
+            if name in expected:
+                expected[name].add(key, entry)
+        found = state_at(
+            store, NodeArchive(archive_place("", here.root), NODE, store), kinds, history[number - 1].position
+        )
+        assert found.states == {name: fold.states for name, fold in expected.items()}, number
 
 
 def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> None:
@@ -145,6 +171,9 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
     path = Path(archive.storage.place(archive.files()[0].name))  # trimmed, so only this file has its entries
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
+    assert cli(here, "get", "pods").returncode == 0, "indexes and checkpoints make the file unnecessary"
+    for derived in (*path.parent.glob("*.checkpoint"), *path.parent.glob("*.index")):
+        derived.unlink()
     for arguments in (("get", "pods"), ("log",)):
         result = cli(here, *arguments)
         assert (result.returncode, str(path) in result.stderr) == (1, True), result

@@ -7,7 +7,7 @@ machine's role. Output: an `ArchiveStorage`. The service stores an object whole 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -35,7 +35,16 @@ class BucketStorage:
     def names(self) -> Sequence[str]:
         """See `ArchiveStorage`."""
         with self._talking("list files"):
-            return [name for name in self._below(self._prefix) if "/" not in name]
+            return [name for name, _ in self._below(self._prefix) if "/" not in name]
+
+    def stamps(self) -> Mapping[str, str]:
+        """See `ArchiveStorage`."""
+        with self._talking("list files"):
+            return {
+                name: f"{one['size']}-{one['e_tag']}-{one['last_modified']}"
+                for name, one in self._below(self._prefix)
+                if "/" not in name
+            }
 
     @contextmanager
     def opened(self, name: str) -> Iterator[_Object]:
@@ -43,6 +52,11 @@ class BucketStorage:
         with self._talking("read", name):
             found = _client().get(self._connected(), self._prefix + name)
         yield _Object(self, name, iter(found.stream(min_chunk_size=_CHUNK)))
+
+    def part(self, name: str, offset: int, size: int) -> bytes:
+        """See `ArchiveStorage`."""
+        with self._talking("read", name):
+            return bytes(_client().get_range(self._connected(), self._prefix + name, start=offset, length=size))
 
     def put(self, name: str, content: bytes) -> None:
         """See `ArchiveStorage`."""
@@ -65,9 +79,9 @@ class BucketStorage:
         runs = sorted(one.rstrip("/").rpartition("/")[2] for one in found if f"{one.rstrip('/')}/" != self._prefix)
         return runs[:_SOME]
 
-    def _below(self, prefix: str) -> Iterator[str]:
+    def _below(self, prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for page in _client().list(self._connected(), prefix.rstrip("/")):
-            yield from (one["path"].removeprefix(prefix) for one in page)
+            yield from ((one["path"].removeprefix(prefix), one) for one in page)
 
     def _connected(self) -> Any:
         if self._store is None:

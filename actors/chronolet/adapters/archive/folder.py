@@ -7,8 +7,8 @@ mode 0600. A file is written under another name and renamed when its content is 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -30,9 +30,27 @@ class FolderStorage:
         except FileNotFoundError:
             return []
 
+    def stamps(self) -> Mapping[str, str]:
+        """See `ArchiveStorage`. A file that is removed meanwhile is left out."""
+        found = {}
+        for name in self.names():
+            with suppress(FileNotFoundError):
+                state = (self._folder / name).stat()
+                found[name] = f"{state.st_size}-{state.st_mtime_ns}-{state.st_ino}"
+        return found
+
     def opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
         """See `ArchiveStorage`."""
         return (self._folder / name).open("rb")
+
+    def part(self, name: str, offset: int, size: int) -> bytes:
+        """See `ArchiveStorage`."""
+        with (self._folder / name).open("rb", buffering=0) as file:
+            rest = os.fstat(file.fileno()).st_size - offset
+            if rest <= 0:
+                return b""
+            file.seek(offset)
+            return file.read(min(size, rest))
 
     def put(self, name: str, content: bytes) -> None:
         """See `ArchiveStorage`. The file and its name are synced to disk on return."""

@@ -1,12 +1,13 @@
-"""`chronolet archive`: verifies the files of the log's archive, and repairs them from the stream.
+"""`chronolet archive`: verifies the files of the log's archive, repairs them from the stream, and indexes them.
 
-Input: a node. Output: a line for each file and gap, and what was repaired; exit status 1 if anything is damaged or
-missing. The node's agent may be running. Next: `history.archive_files`.
+Input: a node. Output: a line for each file and gap, and what was repaired or written; exit status 1 if anything is
+damaged or missing. The node's agent may be running. Next: `history.archive_files`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -20,6 +21,8 @@ from chronolet.cli.services import node_archive
 from chronolet.cli.session import Session, session
 from chronolet.history.archive_files.repair import Outcome, Repair
 from chronolet.history.archive_files.report import Report, verify
+from chronolet.history.derived.checkpoint import KINDS
+from chronolet.history.derived.upkeep import Lacking, Upkeep, lacks
 from chronolet.kernel.log.archive import Archive
 from chronolet.node.settings.settings import Settings
 
@@ -28,7 +31,7 @@ _HEAD = ("FILE", "FIRST", "LAST", "ENTRIES", "STATUS")
 
 @click.group()
 def command() -> None:
-    """Verify or repair the archived part of the node's log. The node agent may be running."""
+    """Verify, repair or index the archived part of the node's log. The node agent may be running."""
 
 
 @command.command("verify", cls=Command)
@@ -37,11 +40,16 @@ def command() -> None:
 def verify_command(*, settings: Settings, output: str | None) -> int:
     """Read every archive file and compare it with the stream. Exit status 1: something is damaged or missing."""
     with session(settings) as node:
-        report = _verified(node, _archive(node))
+        archive = _archive(node)
+        report = _verified(node, archive)
+        with _listed(archive):
+            lacking = _lacking(node, archive, report)
     if output:
-        click.echo(msgspec.json.encode(_plain(report)).decode())
+        derived = {"unindexed": lacking.writable, "blocked": lacking.blocked}
+        click.echo(msgspec.json.encode({**_plain(report), **derived}).decode())
     else:
         _show(report)
+        _show_lacking(lacking, _files(len(report.files)))
     return 0 if report.good else 1
 
 
@@ -71,16 +79,47 @@ def repair_command(*, settings: Settings, accept_loss: bool) -> int:
     return 0 if report.good else 1
 
 
+@command.command("index", cls=Command)
+@with_settings()
+def index_command(*, settings: Settings) -> int:
+    """Write the indexes and checkpoints that the archive lacks, with which questions about the past need little of it.
+
+    The node agent does the same in the background, so this is useful after an upgrade, or for an archive that no agent
+    writes. The exit status is 1 if some cannot be written.
+    """
+    with session(settings) as node:
+        archive = _archive(node)
+        upkeep = Upkeep(archive, lambda: node.services.actors(KINDS))
+        written = problems = 0
+        with _listed(archive):
+            for outcome in upkeep.run():
+                written += len(outcome.written)
+                for name in outcome.written:
+                    click.echo(f"{name}: written")
+                if outcome.problem:
+                    problems += 1
+                    click.echo(f"{outcome.file}: {outcome.problem}")
+            files = len(archive.files())
+    click.echo(f"{archive.storage.place()}: {_files(files)}, {written} written, {problems} with a problem")
+    return 1 if problems else 0
+
+
+@contextmanager
+def _listed(archive: Archive) -> Iterator[None]:
+    """Translate the error of an archive that cannot be listed."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"{archive.storage.place()}: the archive cannot be listed: {error}") from error
+
+
 def _archive(node: Session) -> Archive:
     return node_archive(node.settings, node.store).current()
 
 
 def _verified(node: Session, archive: Archive) -> Report:
-    try:
-        with progress("reading the archive"):
-            return verify(archive, node.store)
-    except OSError as error:
-        raise Failure(f"{archive.storage.place()}: the archive cannot be listed: {error}") from error
+    with _listed(archive), progress("reading the archive"):
+        return verify(archive, node.store)
 
 
 def _show(report: Report) -> None:
@@ -93,6 +132,27 @@ def _show(report: Report) -> None:
     if rows:
         table.show(_HEAD, rows)
     click.echo(_summary(report))
+
+
+def _lacking(node: Session, archive: Archive, report: Report) -> Lacking:
+    damaged = {file.part.name for file in report.files if file.problem}
+    missing = [*(gap.after for gap in report.gaps), *(part.first for part in report.losses)]
+    return lacks(archive, node.services.actors(KINDS), damaged, missing)
+
+
+def _show_lacking(lacking: Lacking, files: str) -> None:
+    if lacking.writable:
+        click.echo(
+            f"note: {len(lacking.writable)} of {files} without a usable index or checkpoint: the agent"
+            " writes them within minutes, `chronolet archive index` at once",
+            err=True,
+        )
+    if lacking.blocked:
+        click.echo(
+            f"note: {len(lacking.blocked)} of {files} without an index or checkpoint that cannot be written: the file"
+            " is damaged, or the states where it begins are not known because of damaged, missing or lost entries",
+            err=True,
+        )
 
 
 def _end(upto: object, before: object) -> str:

@@ -98,7 +98,7 @@ def _describe_devices(settings: Settings, names: Sequence[str], at: str | None) 
         found += [devices.gone(name) for name in missing if name.count("/") > 1]
         shown = 0 if names else 1
         for one in found:
-            past = list(device_section.history(node.entries(), one["resource"], one["id"]))
+            past = list(device_section.history(node.entries(wanted=device_section.WANTED), one["resource"], one["id"]))
             if not past:
                 continue
             click.echo("\n\n" if shown else "", nl=False)
@@ -117,7 +117,9 @@ def _describe_node(settings: Settings, names: Sequence[str], at: str | None) -> 
     with session(settings, at=at) as node:
         if not names or settings.node in names:
             begin = before(node.now() - _EVENTS_MS)
-            events = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
+            events = kube_events.recorded(
+                node.entries(begin, kube_events.WANTED), lambda one: _is_about(one, settings.node)
+            )
             states = node.state("pod").states["pod"].values()
             for line in node_section.described(nodes.of(node), states, correlated(events), node.now()):
                 click.echo(line)
@@ -145,4 +147,4 @@ def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     # Events from before the pod was accepted are about an earlier pod of the same name.
     begin = before(pod_rows.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
     about_pod = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
-    return correlated(kube_events.recorded(node.entries(begin), about_pod))
+    return correlated(kube_events.recorded(node.entries(begin, kube_events.WANTED), about_pod))

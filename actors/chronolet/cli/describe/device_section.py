@@ -17,6 +17,7 @@ from chronolet.devices import capacity
 from chronolet.devices.actor import NODE
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.state import State
+from chronolet.history.derived.wanted import Wanted
 from chronolet_schemas import codec
 from chronolet_schemas.devices import DevicesFreed, DevicesRefused
 from chronolet_schemas.envelope import Entry, Event
@@ -25,6 +26,8 @@ from chronolet_schemas.times import time_of
 _RESOURCES = ("Resource", "Capacity", "Allocatable", "Allocated", "Plugin", "Since")
 _HISTORY = ("Age", "When", "What")
 _ENTITY = f"devices/{NODE}"
+WANTED = Wanted(entity=lambda name: name == _ENTITY)
+"""The entries from which `history` results."""
 _UNLISTED = ""
 
 

@@ -20,7 +20,7 @@ from chronolet.cli.history.changes import Key, Object, as_plain, changes, lines
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
-from chronolet.history.entries import concerns_pod
+from chronolet.history.derived.wanted import concerns_pod
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas.envelope import Entry
 

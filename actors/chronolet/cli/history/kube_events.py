@@ -18,7 +18,7 @@ from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.sending import follow
 from chronolet.cli.session import Session
-from chronolet.history.kube_events import recorded
+from chronolet.history.kube_events import WANTED, recorded
 from chronolet.kube_events.actor import NODE
 from chronolet.kube_events.state import State
 from chronolet.kube_events.view import View
@@ -125,7 +125,7 @@ class WholeLog(Source):
 
     def now(self) -> Sequence[Object]:
         with progress("reading the node's log"):
-            for _ in self._taken(self._node.entries()):
+            for _ in self._taken(self._node.entries(wanted=WANTED, prefer_archive=True)):
                 pass
         return [self._shown(post) for post in self._view.posts()]
 

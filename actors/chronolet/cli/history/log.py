@@ -9,8 +9,9 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -21,7 +22,8 @@ from chronolet.cli.history.fields import in_camel_case, readable
 from chronolet.cli.options import Command, with_settings
 from chronolet.cli.printing import ages, table
 from chronolet.cli.session import Session, session
-from chronolet.history.entries import before, concerns_pod, position_before_last
+from chronolet.history.derived.wanted import Named, Wanted
+from chronolet.history.entries import before, position_before_last
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet_schemas import codec, data_fields, registry, times
@@ -31,7 +33,11 @@ _BLOCK_MILLISECONDS = 5_000
 """The longest time that one read waits for new entries; it returns as soon as there is one."""
 _LONG = 60
 _SHORT_HASH = 12
-_HASH = re.compile("[0-9a-f]{32,}")
+_HASH_LENGTH = 32
+_HASH = re.compile(f"[0-9a-f]{{{_HASH_LENGTH},}}")
+_as_text = json.JSONEncoder(default=repr).encode
+_TOGETHER = 100
+"""The number of lines that are written at once if nobody is watching."""
 
 
 @click.command(cls=Command)
@@ -57,17 +63,33 @@ def command(
     count: int | None,
 ) -> None:
     """Print the node's event log."""
-    chosen = Filter(entity, type_, pod)
+    chosen = _selected(entity, type_, pod)
     write = as_json if output else as_line
     with session(settings) as node:
-        after = _begin(node, since, None if chosen.narrow else count)
-        newer = _newer(node.entries(after), 0 if since is None else node.now() - _duration(since))
+        after = _begin(node, since, count if chosen.anything else None)
+        newer = _newer(
+            node.entries(after, chosen, prefer_archive=True), 0 if since is None else node.now() - _duration(since)
+        )
         wanted = _filtered(newer, chosen, cursor := _Cursor(after))
-        for entry in deque(wanted, maxlen=count) if count is not None else wanted:
-            click.echo(write(entry))
+        _print(map(write, deque(wanted, maxlen=count) if count is not None else wanted))
         for entry in _following(node, cursor.position) if following else ():
-            if chosen(entry):
+            if chosen.meets(entry):
                 click.echo(write(entry))
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print the lines; also those before an error."""
+    together = 1 if sys.stdout.isatty() else _TOGETHER
+    waiting: list[str] = []
+    try:
+        for line in lines:
+            waiting.append(line)
+            if len(waiting) >= together:
+                text, waiting = "\n".join(waiting), []
+                click.echo(text)
+    finally:
+        if waiting:
+            click.echo("\n".join(waiting))
 
 
 def _following(node: Session, at: Position) -> Iterator[Entry]:
@@ -76,22 +98,23 @@ def _following(node: Session, at: Position) -> Iterator[Entry]:
     return follow(node.store, at, look_milliseconds=_BLOCK_MILLISECONDS)
 
 
-class Filter:
-    """Selects entries by pod, and by shell patterns for entity and type; a pattern for types may omit the version."""
+def _selected(entity: str | None, type_: str | None, pod: str | None) -> Wanted:
+    """Select entries by pod, and by shell patterns for entity and type; one for types may omit the version."""
+    return Wanted(
+        entity=None if entity is None else _like(entity),
+        type=None if type_ is None else _like_type(type_),
+        pod=pod if pod is None or "/" in pod else f"default/{pod}",
+    )
 
-    def __init__(self, entity: str | None, type_: str | None, pod: str | None) -> None:
-        self.entity = entity
-        self.type = type_
-        self.pod = pod if pod is None or "/" in pod else f"default/{pod}"
-        self.narrow = (entity, type_, pod) != (None, None, None)
 
-    def __call__(self, entry: Entry) -> bool:
-        if self.pod is not None and not concerns_pod(entry, self.pod):
-            return False
-        if self.entity is not None and not fnmatch.fnmatchcase(entry.entity, self.entity):
-            return False
-        names = (entry.type, entry.type.partition("@")[0])
-        return self.type is None or any(fnmatch.fnmatchcase(name, self.type) for name in names)
+def _like(pattern: str) -> Named:
+    matches = re.compile(fnmatch.translate(pattern)).match
+    return lambda name: matches(name) is not None
+
+
+def _like_type(pattern: str) -> Named:
+    like = _like(pattern)
+    return lambda name: like(name) or like(name.partition("@")[0])
 
 
 class _Cursor:
@@ -101,10 +124,10 @@ class _Cursor:
         self.position = position
 
 
-def _filtered(entries: Iterator[Entry], chosen: Filter, cursor: _Cursor) -> Iterator[Entry]:
+def _filtered(entries: Iterator[Entry], chosen: Wanted, cursor: _Cursor) -> Iterator[Entry]:
     for entry in entries:
         cursor.position = entry.position
-        if chosen(entry):
+        if chosen.meets(entry):
             yield entry
 
 
@@ -194,15 +217,22 @@ def compact(data: Any, entry: Entry) -> str:
         return _short(data)
     if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:
         data = {**data, "exit_code": "unknown"}  # the logged 137 is a placeholder: the real exit was not observed
-    shown = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
-    left = ((name, value) for name, value in data.items() if (name, str(value)) not in shown)
-    return " ".join(f"{name}={_short(readable(str(name), value))}" for name, value in left)
+    shown = {"pod": entry.entity.partition("/")[2], "container": entry.subject.removeprefix("container/")}
+    return " ".join(
+        [
+            f"{name}={_short(value if type(value) is str else readable(str(name), value))}"
+            for name, value in data.items()
+            if name not in shown or str(value) != shown[name]
+        ]
+    )
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, str) and _HASH.fullmatch(value):
-        return value[:_SHORT_HASH]
     if isinstance(value, str) and value and value.isprintable() and " " not in value:
+        if len(value) >= _HASH_LENGTH and _HASH.fullmatch(value):
+            return value[:_SHORT_HASH]
         return value if len(value) <= _LONG else f"{value[:_LONG]}..."
-    text = json.dumps(value, default=repr)
+    if type(value) is int:
+        return str(value)
+    text = _as_text(value)
     return text if len(text) <= 2 * _LONG else f"{text[: 2 * _LONG]}..."

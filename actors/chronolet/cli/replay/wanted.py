@@ -12,7 +12,7 @@ import click
 
 from chronolet.cli.get.query import KINDS
 from chronolet.cli.naming import asked_types
-from chronolet.history.entries import concerns_pod
+from chronolet.history.derived.wanted import concerns_pod
 from chronolet_schemas.envelope import Entry
 
 TYPES = ("pods", "devices", "images", "nodes")

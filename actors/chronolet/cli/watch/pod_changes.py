@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from chronolet.cli.get.api_form import api_pod
 from chronolet.cli.session import Session
+from chronolet.history.derived.wanted import of_kinds
 from chronolet.history.entries import entries
 from chronolet.history.state import Moment
 from chronolet.history.when import Located
@@ -54,7 +55,8 @@ class Pods:
         """
         if self._node.at is None:
             return
-        for entry in entries(self._node.store, self._node.archive, self.position):
+        wanted = of_kinds({"pod": None})
+        for entry in entries(self._node.store, self._node.archive, self.position, wanted=wanted, prefer_archive=True):
             self._node.at = Located(entry.position, time_of(entry))
             yield from self._read(entry)
         self._node.at = None

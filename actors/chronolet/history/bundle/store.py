@@ -11,6 +11,8 @@ from itertools import islice
 from typing import NoReturn
 
 from chronolet.history.bundle.reader import Bundle
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import NoArchive
 from chronolet.history.when import MomentError
 from chronolet.kernel.storage.layout import Layout
 from chronolet.kernel.storage.members import Survey
@@ -108,7 +110,7 @@ class BundleStore:
     join = publish = drain = _refused("processes")
 
 
-class BundleArchive:
+class BundleArchive(NoArchive):
     """The `ArchiveReader` of a bundle. It only has the entry that the window follows."""
 
     def __init__(self, bundle: Bundle, since: str) -> None:
@@ -117,12 +119,14 @@ class BundleArchive:
         self._since = since
         self._begins = Position.parse(bundle.manifest.begins)
 
-    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:  # noqa: ARG002 - see `ArchiveReader`
+    def entries(self, after: Position, upto: Position, wanted: Wanted = EVERYTHING) -> Iterator[Entry]:  # noqa: ARG002
+        """See `ArchiveReader`. Raises BeforeWindow."""
         if after < self._begins:
             raise self._missing()
         return iter(())
 
     def numbered(self, number: int) -> Entry | None:
+        """See `ArchiveReader`."""
         return self._bundle.at(self._begins) if number == self._begins.n else None
 
     def _missing(self) -> BeforeWindow:

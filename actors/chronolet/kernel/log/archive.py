@@ -2,10 +2,11 @@
 
 Input: entries. Output: files `<first>..<last>.archive` in an `ArchiveStorage`, and the entries read back. A file
 is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of msgpack
-arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same entries give
-the same bytes, so a retry after a crash replaces a file with an identical one. An empty file `<first>..<last>.lost`
-records that an operator has accepted the loss of these entries. Next: `keeper`, which writes the files;
-recovery and `history`, which read them.
+arrays, one per entry: position, type, entity, subject, actor, cause, data. The stream is flushed after each block of
+entries, so that a reader with an index can begin at a block (docs/adr/0051). Writing is idempotent: the same entries
+give the same bytes, so a retry after a crash replaces a file with an identical one. An empty file
+`<first>..<last>.lost` records that an operator has accepted the loss of these entries. Next: `keeper`, which writes the
+files; recovery and `history`, which read them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ _MAGIC = b"chronolet archive 1\n"
 _SUFFIX = ".archive"
 _LOST = ".lost"
 _CHUNK = 64 * 1024
+_READ = 1024 * 1024
+BLOCK_ENTRIES = 200
+"""The number of entries in a block, after which the zlib stream is fully flushed."""
+_LEVEL = 6
+"""The level of compression. It outweighs what the flushes cost: files are no larger than those of level 1 without."""
 
 
 class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
@@ -69,12 +75,19 @@ class Gapless:
         """Check the next entry. Raises ArchiveDamaged, with `where` in its text, if the entry does not have the
         expected number.
         """
+        self.check_number(entry.position, where, foreign=not entry.type)
+
+    def check_number(self, position: Position, where: str, *, foreign: bool) -> None:
+        """Check the position of the next entry, as `check` does."""
         self._n += 1
-        foreign = not entry.type
-        if not foreign and self._checked and entry.position.n != self._n:
-            raise ArchiveDamaged(f"{where}: expected event number {self._n}, found {entry.position}")
+        if not foreign and self._checked and position.n != self._n:
+            raise ArchiveDamaged(f"{where}: expected event number {self._n}, found {position}")
+        self.reached(position, foreign=foreign)
+
+    def reached(self, position: Position, *, foreign: bool) -> None:
+        """Go on after the entry at this position, up to which no entry is missing."""
         if not foreign:
-            self._n = entry.position.n
+            self._n = position.n
         self._checked = not foreign
 
 
@@ -83,8 +96,8 @@ class Archive:
 
     def __init__(self, storage: ArchiveStorage, node: str, run: str) -> None:
         self.storage = storage
-        self._node = node
-        self._run = run
+        self.node = node
+        self.run = run
 
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
         """Write the entries that follow `after` to one file, which is stored durably on return.
@@ -94,8 +107,8 @@ class Archive:
         first, last, count, body = _packed(entries, after)
         header = {
             "format": FORMAT,
-            "node": self._node,
-            "run": self._run,
+            "node": self.node,
+            "run": self.run,
             "first": str(first),
             "last": str(last),
             "count": count,
@@ -112,6 +125,17 @@ class Archive:
     def files(self) -> list[Part]:
         """Return the files, oldest first; among files with the same first position, the longest first."""
         return self._parts(_SUFFIX)
+
+    def needed(self) -> list[Part]:
+        """Return the files that readers need, in the order of `files`: without those whose entries others have.
+
+        A keeper may have written a file whose last entries Redis then lost; the file that it then wrote is longer.
+        """
+        found: list[Part] = []
+        for part in self.files():
+            if not found or part.last > found[-1].last:
+                found.append(part)
+        return found
 
     def accepted_losses(self) -> list[Part]:
         """Return the parts whose loss was accepted, in the order of `files`."""
@@ -171,6 +195,17 @@ class Archive:
                 after = entry.position
                 yield entry
 
+    def content_of(self, name: str) -> tuple[bytes, int, int]:
+        """Return the bytes of one file, the offset of its zlib stream, and how many entries it has by its header.
+
+        Raises ArchiveDamaged if its header is not this log's.
+        """
+        path = self.storage.place(name)
+        with self.storage.opened(name) as file:
+            content = b"".join(iter(lambda: file.read(_READ), b""))
+        header, offset = _head(content[: len(_MAGIC) + _CHUNK], path)
+        return content, offset, self._checked_header(header, path)["count"]
+
     def entries_of(self, name: str) -> Iterator[Entry]:
         """Yield the entries of one file, checked against its header. Raises ArchiveDamaged at the first damage."""
         path = self.storage.place(name)
@@ -189,7 +224,7 @@ class Archive:
                 )
 
     def _checked_header(self, header: Any, path: str) -> dict[str, Any]:
-        expected = {"format": FORMAT, "node": self._node, "run": self._run}
+        expected = {"format": FORMAT, "node": self.node, "run": self.run}
         if not isinstance(header, dict) or not {"count", "last"} <= header.keys():
             raise ArchiveDamaged(f"{path}: unreadable header")
         for name, value in expected.items():
@@ -208,11 +243,13 @@ def header_of(file: Readable, path: str) -> dict[str, Any]:
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
     """Return the first and last position, the number of entries, and the compressed entries."""
-    gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
+    gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(_LEVEL)
     parts: list[bytes] = []
     first, last, count = None, after, 0
     for entry in entries:
         gapless.check(entry, "the log")
+        if count and count % BLOCK_ENTRIES == 0:
+            parts.append(compressor.flush(zlib.Z_FULL_FLUSH))
         first, last, count = first or entry.position, entry.position, count + 1
         parts.append(compressor.compress(packer.pack((str(entry.position), *entry[1:]))))
     if first is None:
@@ -234,14 +271,19 @@ def _objects(file: Readable, path: str) -> Iterator[Any]:
 
 def _opened(file: Readable, path: str) -> tuple[Any, Iterator[bytes]]:
     """Return the header of a file and an iterator over its decompressed contents."""
-    if file.read(len(_MAGIC)) != _MAGIC:
+    start = file.read(len(_MAGIC) + _CHUNK)
+    header, offset = _head(start, path)
+    return header, _decompressed(start[offset:], file, path)
+
+
+def _head(start: bytes, path: str) -> tuple[Any, int]:
+    """Return the header at the start of a file, and its length."""
+    if not start.startswith(_MAGIC):
         raise ArchiveDamaged(f"{path}: not an archive of format {FORMAT}")
-    start = file.read(_CHUNK)
     unpacker = msgpack.Unpacker(raw=False)
-    unpacker.feed(start)
+    unpacker.feed(start[len(_MAGIC) :])
     with _damage(path):
-        header = unpacker.unpack()
-    return header, _decompressed(start[unpacker.tell() :], file, path)
+        return unpacker.unpack(), len(_MAGIC) + unpacker.tell()
 
 
 def _decompressed(rest: bytes, file: Readable, path: str) -> Iterator[bytes]:

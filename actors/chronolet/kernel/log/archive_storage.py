@@ -6,7 +6,7 @@ Input: file names and contents. Output: the same, read back. Next: `archive`, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -24,8 +24,14 @@ class ArchiveStorage(Protocol):
     def names(self) -> Sequence[str]:
         """Return the names of all complete files, in any order; nothing if the storage has none of this run."""
 
+    def stamps(self) -> Mapping[str, str]:
+        """Return the names of all complete files, each with a text that changes when the file is written anew."""
+
     def opened(self, name: str) -> AbstractContextManager[Readable]:
         """Open a file for reading."""
+
+    def part(self, name: str, offset: int, size: int) -> bytes:
+        """Return `size` bytes of a file from an offset on. If the file ends before, return fewer, or raise OSError."""
 
     def put(self, name: str, content: bytes) -> None:
         """Store a file durably. Readers see the former content, or none, until the new one is complete."""

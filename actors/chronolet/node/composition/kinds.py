@@ -34,6 +34,7 @@ from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
 from chronolet.node.composition import collectors, event_sinks
 from chronolet.node.composition import devices as node_devices
+from chronolet.node.composition.indexes import Indexes
 from chronolet.node.composition.parts import Parts, agent_version
 from chronolet.node.composition.shares import holding
 from chronolet.node.metrics.measured_volumes import MeasuredVolumes
@@ -183,6 +184,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
         announce=lambda: parts.store.announce(_announcement(parts.settings)),
         measure_seconds=tuning.measure_seconds,
         problem=parts.archive_problem,
+        indexed=Indexes(),
     )
 
 
