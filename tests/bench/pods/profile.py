@@ -14,7 +14,7 @@ from chronolet_schemas.envelope import Entry, Position
 
 ROWS = 25
 NOTED = 4
-STANDING = {"MeasureLog", "GuardDisk", "FollowRuntime", "Relist", "WatchFolder", "KeepSecrets"}
+STANDING = {"MeasureLog", "GuardDisk", "IndexArchive", "FollowRuntime", "Relist", "WatchFolder", "KeepSecrets"}
 """Effects that spend most of their time waiting by design."""
 
 
