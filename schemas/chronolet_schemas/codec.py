@@ -42,6 +42,16 @@ def split_type(type_name: str) -> tuple[str, int]:
     return name, int(version)
 
 
+def is_known(type_name: str) -> bool:
+    """Return whether this release knows the type, in this version."""
+    try:
+        name, version = split_type(type_name)
+    except Undecodable:
+        return False
+    cls = registry.class_of(name)
+    return cls is not None and version <= cls.VERSION
+
+
 def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
     """Decode `data` and upcast it to the newest version. `base` is Event or Command. Raises Undecodable."""
     read = _readers[base].get(type_name)

@@ -37,6 +37,21 @@ def test_data_that_does_not_fit_is_undecodable(data: bytes) -> None:
         codec.decode(TYPE, data, Event)
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        (TYPE, True),
+        (TYPE.partition("@")[0] + "@99", False),
+        ("pod.Unheard@1", False),
+        ("elsewhere.Unheard@1", False),
+        ("pod.SandboxBlocked", False),
+        ("", False),
+    ],
+)
+def test_types_of_other_releases_and_programs_are_not_known(name: str, *, known: bool) -> None:
+    assert codec.is_known(name) is known
+
+
 @given(st.binary(max_size=60), st.integers(0, len(SOUND) - 1))
 def test_changed_data_is_decoded_or_undecodable(noise: bytes, at: int) -> None:
     for data in (noise, SOUND[:at] + noise + SOUND[at + 1 :]):

@@ -41,7 +41,8 @@ class NodeArchive:
                 exact = archive.last_before(after)  # `after` is a time, not an entry
             yield from (entry for entry in archive.entries(exact, upto, wanted) if entry.position > after)
         except (ArchiveDamaged, OSError) as damaged:
-            raise HistoryMissing(str(damaged), _resume(archive.archive, archive.reached)) from damaged
+            resume = _resume(archive.archive, archive.reached)
+            raise HistoryMissing(str(damaged), resume, archive.reached) from damaged
 
     def numbered(self, number: int) -> Entry | None:
         """See `ArchiveReader`. Raises HistoryMissing if the entry's file is damaged."""

@@ -194,6 +194,7 @@ def _missing(after: Position, upto: Position, resume: Position | None = None) ->
         f"the log's entries after {after} up to {upto} were archived, and the archive files are not here: "
         "run the command on the node, or pass its --root-dir",
         resume,
+        after,
     )
 
 

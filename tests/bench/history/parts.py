@@ -32,7 +32,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """Runs a command and reports what it took: a process counts the memory of the one that starts it, here a small one."""
 POD = "web-37"
 HOUR = 3_600_000
-AT_GOAL, LOG_GOAL, DIFF_GOAL = 1.0, 0.5, 1.0
+AT_GOAL, WHY_GOAL, LOG_GOAL, DIFF_GOAL = 1.0, 1.0, 0.5, 1.0
 FOLD_GOAL = 100_000
 ONE_PODS_KINDS = ("pod", "prober")
 """The kinds whose events belong to one pod."""
@@ -55,6 +55,7 @@ def commands(past: Past, rounds: int) -> Iterator[Figure]:
         "get pods --at the middle": (("get", "pods", "--at", _moment(middle)), AT_GOAL),
         "get pod NAME --at the middle": (("get", "pod", POD, "--at", _moment(middle)), AT_GOAL),
         "describe pod NAME --at the middle": (("describe", "pod", POD, "--at", _moment(middle)), AT_GOAL),
+        "why, one of 100 pods": (("why", POD), WHY_GOAL),
         "log --pod, one of 100 pods": (("log", "--pod", POD), LOG_GOAL),
         "diff over an hour": (("diff", "--from", _moment(middle), "--to", _moment(middle + HOUR)), DIFF_GOAL),
     }
@@ -64,7 +65,7 @@ def commands(past: Past, rounds: int) -> Iterator[Figure]:
 
 
 def without_indexes(past: Past) -> Iterator[Figure]:
-    """Measure two of the commands on the same archive files without indexes and checkpoints."""
+    """Measure some of the commands on the same archive files without indexes and checkpoints."""
     middle = (past.first.milliseconds + past.last.milliseconds) // 2
     folder = Path(past.archive.storage.place())
     hidden = folder.with_name("hidden")
@@ -73,7 +74,7 @@ def without_indexes(past: Past) -> Iterator[Figure]:
     for path in moved:
         path.rename(hidden / path.name)
     try:
-        for words in (("get", "pods", "--at", _moment(middle)), ("log", "--pod", POD)):
+        for words in (("get", "pods", "--at", _moment(middle)), ("why", POD), ("log", "--pod", POD)):
             yield _figure(f"{' '.join(words[:2])} ... without them", [_run((*words, *past.flags))], None)
     finally:
         for path in moved:

@@ -1,27 +1,43 @@
 """Records the log of a real agent with a few pods that start, crash, fail probes, are changed and end.
 
-Input: a Docker Engine. Output: the log's entries, in order. Next: `million`, which makes a long history of it.
+    python -m tests.bench.history.recording
+
+replaces the recording next to this file. Input: a Docker Engine. Output: the log's entries, in order, in an archive
+file. Next: `recorded_entries`, which reads it.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from chronolet.adapters.archive.folder import FolderStorage
+from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet_schemas import codec, kernel
 from chronolet_schemas.envelope import START, Entry
+from tests.bench.history.recorded_entries import FOLDER
 from tests.bench.pods.agent import NODE, Agent, running
 from tests.support import scratch
 from tests.support.docker.images import BUSYBOX
 
 PODS = 10
-ENTRIES, QUICK_ENTRIES = 4_000, 600
+ENTRIES = 4_000
 """The least number of entries that is recorded."""
 _ROUND_SECONDS = 900
 _SLEEPS = "trap 'exit 0' TERM; touch /tmp/ok; sleep 1000000 & wait"
 _SHORT = "touch /tmp/ok; sleep 3; rm /tmp/ok; trap 'exit 0' TERM; sleep 1000000 & wait"
 _PROBE = {"exec": {"command": ["test", "-f", "/tmp/ok"]}, "periodSeconds": 1, "failureThreshold": 2}
+
+
+def main() -> None:
+    """Record a log, and replace the recording."""
+    found = recorded(ENTRIES)
+    run = codec.decode(found[0].type, found[0].data, kernel.LogStarted).run
+    shutil.rmtree(FOLDER)
+    Archive(FolderStorage(FOLDER, run), NODE, run).write(found, START)
 
 
 def recorded(entries: int) -> Sequence[Entry]:
@@ -101,3 +117,7 @@ def _manifest(pod: int) -> dict[str, Any]:
             "containers": containers,
         },
     }
+
+
+if __name__ == "__main__":
+    main()

@@ -74,7 +74,7 @@ def test_a_part_of_the_log_that_is_missing_is_no_end_of_the_log() -> None:
     assert shown.next() == every[0]
     whole = shown._node.entries
 
-    def missing(after: Position = START) -> Iterator[Entry]:
+    def missing(after: Position = START, *_: object, **__: object) -> Iterator[Entry]:
         raise HistoryMissing(f"after {after}")
 
     shown.jump(BEGINNING)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from chronolet.history.derived import building, index, sealed
 from chronolet.history.derived.sealed import Unusable
-from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.derived.wanted import EVERYTHING, UNREADABLE, Wanted
 from chronolet.kernel.log.archive import ArchiveDamaged
 from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.times import time_of, with_time
@@ -24,6 +24,10 @@ WANTED = {
     "a kind": Wanted(entity=lambda name: name.startswith("prober/")),
     "a type": Wanted(type=lambda name: name.startswith("pod.ContainerStarted")),
     "a type of a pod": Wanted(pod=WEB, type=lambda name: "Exited" in name),
+    "a pod or a type": Wanted(alternatives=(Wanted(pod=WEB), Wanted(type=lambda name: "Relist" in name))),
+    "a type of a pod or of another one": Wanted(
+        type=lambda name: "Exited" in name, alternatives=(Wanted(pod=WEB), Wanted(pod="default/web-2"))
+    ),
     "an entity and a type": Wanted(entity=lambda name: name == f"pod/{WEB}", type=lambda name: name.startswith("pod.")),
 }
 BLOCKS = {"small blocks": 25, "one block, as of an older release": 10_000}
@@ -85,6 +89,18 @@ def _only_indexes(opened: Callable[[str], object]) -> Callable[[str], object]:
         return opened(name)
 
     return checked
+
+
+def test_entries_that_cannot_be_decoded_are_found(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, entries=0)
+    data = {3: b"\xc1", 8: b"\x81\xa3pod", 9: b"\x81\xa3pod\xa1\xff"}
+    made = [
+        Entry(Position(1_000, n), "pleg.X@1", "pleg/node", "", "p", "", data.get(n, b"\x80")) for n in range(1, 301)
+    ]
+    shelf.archive.write(made, START)
+    shelf.upkeep()
+    found = shelf.read(START, made[-1].position, Wanted(pod=UNREADABLE))
+    assert [entry.position.n for entry in found] == [*data, 300]
 
 
 # -- indexes that are wrong --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from chronolet.history.why.answer import Answer, Question, answer
 from chronolet.history.why.causes import Cause
-from chronolet.history.why.facts import Fact, Missing, Times
+from chronolet.history.why.facts import Fact, Missing, written_after
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.records import PodHistory
 from chronolet_schemas import container_gc, manifests, pleg, pod, podspec, prober
@@ -32,7 +32,6 @@ class Story:
     def __init__(self, **spec: Any) -> None:
         self.now = NOON
         self.facts: list[Fact] = []
-        self._times = Times()
         self.actor = "pleg#1"
         """The writer of the following facts."""
         self.manifest = manifest(**spec)
@@ -63,8 +62,7 @@ class Story:
             # As in Redis, a clock that is set back does not set back the positions.
             latest = max(self.now, self.facts[-1].position.milliseconds if self.facts else 0)
             stamp = Stamp(Position(latest, len(self.facts) + 1), self.now)
-            self._times.add(self.now)
-            self.facts.append(Fact(stamp, entity, event, self.actor, self._times.silent_until(event)))
+            self.facts.append(Fact(stamp, entity, event, self.actor))
         return self
 
     def has(self, *events: Event, after: int = SECOND) -> Self:
@@ -168,7 +166,8 @@ class Story:
     # -- answers ---------------------------------------------------------------------------------------------------
     @property
     def history(self) -> PodHistory:
-        return pod_history(NAME, self.facts)
+        stamps = [one.stamp for one in self.facts]
+        return pod_history(NAME, self.facts, lambda after, upto: written_after(stamps, after, upto))
 
     def answer(self, container: str = "", nth: int | None = None, *, restart: bool = False) -> Answer:
         return answer(self.history, Question(container, nth, restart))

@@ -22,7 +22,7 @@ from tests.history.why.test_endings import ROOTS
 
 STORIES: list[tuple[str, Callable[[], Story]]] = [
     *((f"state: {what}", story) for what, story, *_ in STATES),
-    *((f"end: {what}", lambda story=story: story().restarts(1)) for what, story, _ in ROOTS),  # type: ignore[misc]
+    *((f"end: {what}", lambda story=story: story().restarts(1)) for what, story, _ in ROOTS),
 ]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from chronolet.history.why import causes
-from chronolet.history.why.facts import Times, concerns_answer
+from chronolet.history.why.facts import concerns_answer, wanted, written_after
 from chronolet_schemas import codec, image_gc, kube_events, manifests, pleg, pod, qos, registry
 from chronolet_schemas.envelope import Entry, Event, Position
+from chronolet_schemas.times import Stamp
 from tests.history.why.happenings import FIRST, POD
 from tests.history.why.stories import APP, NAME, NOON, SECOND, UID, Story
 
@@ -47,6 +48,7 @@ def test_only_entries_about_the_pod_and_what_may_have_happened_to_it_are_read(
     entity: str, event: Event, *, needed: bool
 ) -> None:
     assert concerns_answer(entry(entity, event), NAME) is needed
+    assert wanted(NAME).meets(entry(entity, event)) or not needed
 
 
 def test_another_pod_whose_name_begins_alike_is_passed_over() -> None:
@@ -54,12 +56,11 @@ def test_another_pod_whose_name_begins_alike_is_passed_over() -> None:
     assert story.causes()[0] is causes.Unexplained
 
 
-def test_the_silence_after_a_death_ends_with_the_next_entry_of_any_kind() -> None:
-    times = Times()
-    for at in (NOON - SECOND, NOON + 3 * SECOND, NOON + 4 * SECOND):
-        times.add(at)
-    assert times.silent_until(DIED) == NOON + 3 * SECOND
-    assert times.silent_until(pod.PodEnded(**POD)) == 0
+@pytest.mark.parametrize(("upto", "expected"), [(4, NOON + 3 * SECOND), (3, NOON + 3 * SECOND), (2, 0), (1, 0)])
+def test_the_silence_after_a_death_ends_with_the_next_entry_of_any_kind(upto: int, expected: int) -> None:
+    times = (NOON - SECOND, NOON, NOON + 3 * SECOND, NOON + 4 * SECOND)
+    stamps = [Stamp(Position(at, number), at) for number, at in enumerate(times, start=1)]
+    assert written_after(stamps, NOON, stamps[upto - 1].position) == expected
 
 
 def test_a_start_that_failed_after_the_creation_counts_as_a_run() -> None:

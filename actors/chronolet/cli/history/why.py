@@ -21,15 +21,18 @@ from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.printing.table import plain
 from chronolet.cli.session import Session, session
+from chronolet.history.derived.wanted import EVERYTHING, Wanted
+from chronolet.history.entries import before
+from chronolet.history.gaps import Gap, available
 from chronolet.history.why.answer import Answer, Question, WhyError, answer
-from chronolet.history.why.facts import Fact, Missing, Times, concerns_answer
+from chronolet.history.why.facts import Fact, Missing, concerns_answer, wanted, written_after
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.records import PodHistory
 from chronolet.history.why.sentences import clause
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas import codec
-from chronolet_schemas.envelope import START, Event, Position
+from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.times import Stamp, stamp_of
 
 
@@ -72,7 +75,8 @@ def command(
             found = answer(history, Question(container or "", nth, restart=at is not None))
         except WhyError as error:
             raise Failure("; ".join((str(error), *reading.gaps))) from error
-    for line in _SHOWN[output](found, reading):
+        lines = tuple(_SHOWN[output](found, reading))
+    for line in lines:
         click.echo(line)
     for gap in reading.gaps:
         click.echo(f"note: {gap}; the answer is from the other entries", err=True)
@@ -83,58 +87,52 @@ def _up_to(at: str | None) -> str:
 
 
 class _Reading:
-    """The part of the log that was read. `begin`: its first entry. `gaps`: why entries could not be read."""
+    """The part of the log that was read. `gaps`: why entries could not be read."""
 
     def __init__(self, node: Session, pod: str) -> None:
         self._node = node
         self._pod = pod
-        self.begin: Stamp | None = None
         self.gaps: list[str] = []
-        self._times = Times()
-        self._last = Stamp(START, 0)
 
     def history(self) -> PodHistory:
         """Read the pod's history; if archived entries are missing, without them."""
-        return pod_history(self._pod, self._facts())
+        return pod_history(self._pod, self._facts(), self._written_after)
+
+    def begin(self) -> Stamp | None:
+        """Return the first entry of the log that can be read; None if there is none."""
+        return next((stamp_of(one) for one in self._available(EVERYTHING) if not isinstance(one, Gap)), None)
 
     def _facts(self) -> Iterator[Fact]:
         """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
-        after = self._node.beginning()
-        if after != START:
-            self.gaps.append(f"the history begins after entry #{after.n}, and what came before is not known")
-        while True:
-            try:
-                yield from self._facts_after(after)
-            except HistoryMissing as missing:
-                self.gaps.append(str(missing))
-                yield Fact(self._last, "", Missing())
-                after = self._resumed(after, missing)
-            else:
-                return
-
-    def _resumed(self, began: Position, missing: HistoryMissing) -> Position:
-        """Return the end of a gap. Raises `missing` if reading again from there would lead nowhere."""
-        trimmed = self._node.store.archived()[1]
-        resume = missing.resume or trimmed
-        if resume <= max(began, self._last.position):
-            resume = trimmed
-        if resume <= max(began, self._last.position):
-            raise missing
-        return resume
-
-    def _facts_after(self, after: Position) -> Iterator[Fact]:
-        for entry in self._node.entries(after):
-            stamp = self._last = stamp_of(entry)
-            self.begin = self.begin or stamp
-            self._times.add(stamp.milliseconds)
-            if concerns_answer(entry, self._pod):
+        beginning = self._node.beginning()
+        if beginning != START:
+            self.gaps.append(f"the history begins after entry #{beginning.n}, and what came before is not known")
+        for found in self._available(wanted(self._pod)):
+            if isinstance(found, Gap):
+                self.gaps.append(found.text)
+                yield Fact(Stamp(found.after, found.after.milliseconds), "", Missing())
+            elif concerns_answer(found, self._pod):
+                stamp = stamp_of(found)
                 try:
-                    event = codec.decode(entry.type, entry.data, Event)
+                    event = codec.decode(found.type, found.data, Event)
                 except codec.Undecodable:
-                    self._node.unreadable.add(entry.position)
+                    self._node.unreadable.add(found.position)
                     yield Fact(stamp, "", Missing())
                 else:
-                    yield Fact(stamp, entry.entity, event, entry.actor, self._times.silent_until(event))
+                    yield Fact(stamp, found.entity, event, found.actor)
+
+    def _available(self, chosen: Wanted) -> Iterator[Entry | Gap]:
+        store = self._node.store
+        return available(lambda after: self._read(after, chosen), lambda: store.archived()[1])
+
+    def _read(self, after: Position, chosen: Wanted) -> Iterator[Entry]:
+        return self._node.entries(after, chosen, prefer_archive=True)
+
+    def _written_after(self, milliseconds: int, upto: Position) -> int:
+        try:
+            return written_after(map(stamp_of, self._read(before(milliseconds + 1), EVERYTHING)), milliseconds, upto)
+        except HistoryMissing:
+            return 0
 
 
 def _as_text(found: Answer, reading: _Reading) -> Iterator[str]:
@@ -153,9 +151,10 @@ def _as_text(found: Answer, reading: _Reading) -> Iterator[str]:
         yield f"  ... {found.left_out} earlier steps; `chronolet log --pod {found.pod}` prints all"
     for step in found.timeline:
         yield f"  {_moment(step.at, step.position)}  +{step.after / 1000:.3f} s  {plain(step.text)}"
-    if reading.begin is not None:
+    begin = reading.begin()
+    if begin is not None:
         yield ""
-        yield f"The history begins at {_moment(reading.begin.milliseconds, str(reading.begin.position))}."
+        yield f"The history begins at {_moment(begin.milliseconds, str(begin.position))}."
 
 
 def _moment(milliseconds: int, position: str) -> str:
@@ -166,8 +165,9 @@ def _as_json(found: Answer, reading: _Reading) -> Iterator[str]:
     content: dict[str, Any] = in_camel_case(found)
     for one, cause in zip(content["chain"], found.chain, strict=True):
         one["text"] = clause(cause)
-    if reading.begin is not None:
-        content["history"] = {"begin": str(reading.begin.position), "gaps": reading.gaps}
+    begin = reading.begin()
+    if begin is not None:
+        content["history"] = {"begin": str(begin.position), "gaps": reading.gaps}
     yield json.dumps(content)
 
 

@@ -77,7 +77,8 @@ class ArchiveIndex(Struct, frozen=True):
     types: dict[str, bytes]
     """The entries of each type, with its version."""
     pods: dict[str, bytes]
-    """The entries that name a pod, by namespace/name, without those that belong to it (`wanted.pods_named`)."""
+    """The entries that name a pod, by namespace/name, without those that belong to it (`wanted.pods_named`); under
+    UNREADABLE, those whose data cannot be decoded."""
 
 
 def name_of(archive_file: str) -> str:
@@ -165,6 +166,8 @@ def chosen(index: ArchiveIndex, wanted: Wanted) -> Sequence[int]:
     if wanted.pod is not None:
         own, naming = index.entities.get(f"pod/{wanted.pod}", b""), index.pods.get(wanted.pod, b"")
         found.append({*numbers(own), *numbers(naming)})
+    if wanted.alternatives:
+        found.append({number for one in wanted.alternatives for number in chosen(index, one)})
     if not found:
         return range(index.summary.count)
     both = sorted(found[0].intersection(*found[1:]))

@@ -18,6 +18,10 @@ Named = Callable[[str], bool]
 """A condition on a name."""
 
 
+UNREADABLE = "/"
+"""What an entry whose data cannot be decoded names in place of a pod; no pod has this name."""
+
+
 class Wanted(Struct, frozen=True):
     """Conditions that an entry must all meet; None: no such condition."""
 
@@ -27,15 +31,19 @@ class Wanted(Struct, frozen=True):
     """A condition on the type, with its version, such as `pod.ContainerStarted@1`."""
     pod: str | None = None
     """The pod that the entry is about, by namespace/name (`concerns_pod`)."""
+    alternatives: tuple[Wanted, ...] = ()
+    """Sets of conditions of which the entry must meet one; empty: no such condition."""
 
     @property
     def anything(self) -> bool:
         """Whether there is no condition."""
-        return self.entity is None and self.type is None and self.pod is None
+        return self.entity is None and self.type is None and self.pod is None and not self.alternatives
 
     def meets(self, entry: Entry) -> bool:
         """Return whether the entry meets all conditions."""
         if self.pod is not None and not concerns_pod(entry, self.pod):
+            return False
+        if self.alternatives and not any(one.meets(entry) for one in self.alternatives):
             return False
         return (self.entity is None or self.entity(entry.entity)) and (self.type is None or self.type(entry.type))
 
@@ -57,7 +65,8 @@ def of_kinds(keys: dict[str, Collection[str] | None]) -> Wanted:
 
 
 def pods_named(entry: Entry) -> Collection[str]:
-    """Return the pods, by namespace/name, that the entry's data names as its `pod`, or as its `namespace` and `name`.
+    """Return the pods, by namespace/name, that the entry's data names as its `pod`, or as its `namespace` and `name`;
+    UNREADABLE if they cannot be decoded.
 
     Whatever has a namespace and a name counts as a pod.
     """
@@ -65,7 +74,7 @@ def pods_named(entry: Entry) -> Collection[str]:
         data: Any = msgspec.msgpack.decode(entry.data)
     # Any program can write to the log: text may be invalid, or values nested too deeply.
     except (ValueError, RecursionError):
-        return ()
+        return (UNREADABLE,)
     if not isinstance(data, dict):
         return ()
     pod, name = data.get("pod"), data.get("name")

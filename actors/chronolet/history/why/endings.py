@@ -281,6 +281,14 @@ def _noticed_late(history: PodHistory, run: Run, exit_: Exit) -> Sequence[Cause]
         reason = "agent"
     elif any(at <= noticed.at for at in down):
         reason = "engine"
-    elif noticed.silent_until - exit_.finished_at >= _LATE_MILLISECONDS:
+    elif _silence(history, noticed) >= _LATE_MILLISECONDS:
         reason = "log"
     return (causes.NoticedLate(milliseconds=late, reason=reason, **where(noticed)),)
+
+
+def _silence(history: PodHistory, noticed: Fact) -> int:
+    """Return for how long nothing was written to the log after a death, in milliseconds; 0 if that is not known."""
+    if not isinstance(noticed.event, pleg.ContainerDied) or not noticed.event.finished_at:
+        return 0
+    died_at = noticed.event.finished_at
+    return max(history.written_after(died_at, noticed.position) - died_at, 0)

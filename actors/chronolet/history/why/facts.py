@@ -5,10 +5,11 @@ Input: entries. Output: `Fact`s, in log order. Next: `lives`, which assembles th
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from chronolet_schemas import devices, image_gc, kernel, kube_events, pleg, registry
+from chronolet.history.derived.wanted import UNREADABLE, Wanted
+from chronolet_schemas import codec, devices, image_gc, kernel, kube_events, pleg, registry
 from chronolet_schemas.envelope import Entry, Event, Position
 from chronolet_schemas.times import Stamp
 
@@ -29,24 +30,23 @@ _OF_THE_NODE = frozenset(
     )
 )
 """Events about the whole node that may have led to something in a pod."""
-_MOST_TIMES = 10_000
 _KUBE_EVENTS = registry.type_of(kube_events.Recorded).partition(".")[0]
-_READ = frozenset(("pod", "prober", "pleg", "manifests", "devices", "container_gc"))
-"""The kinds with events about single pods. `qos` is left out: the pod records its answers."""
+_OF_ALL = frozenset(("pleg", "manifests", "devices", "container_gc"))
+"""The kinds with events about single pods whose entities belong to all pods. `qos` is left out: the pod records its
+answers."""
+
+WrittenAfter = Callable[[int, Position], int]
+"""Returns when the first entry of the log after a time was written, up to an entry, whatever it is about; 0 if there is
+none, or that is not known. Times are in milliseconds since the epoch."""
 
 
 class Fact(NamedTuple):
-    """One entry of the log. `actor`: who wrote it, with the epoch: each process that takes over a shard has its own.
-
-    `silent_until`, for a container's death: when the first entry of the log after the death itself was written,
-    no matter what that was about; 0 for other facts, and if the death is too long ago to tell.
-    """
+    """One entry of the log. `actor`: who wrote it, with the epoch: each process that takes over a shard has its own."""
 
     stamp: Stamp
     entity: str
     event: Event
     actor: str = ""
-    silent_until: int = 0
 
     @property
     def at(self) -> int:
@@ -62,31 +62,50 @@ class Missing(Event, frozen=True, kw_only=True):
     """Stands for entries that could not be read: what they recorded is not known. It is never written to a log."""
 
 
-class Times:
-    """The times of the newest entries of a log, as it is read."""
+def never_written(_milliseconds: int, _upto: Position) -> int:
+    """Stand for a log whose other entries are not known: see WrittenAfter."""
+    return 0
 
-    def __init__(self) -> None:
-        self._times: deque[int] = deque(maxlen=_MOST_TIMES)
 
-    def silent_until(self, event: Event) -> int:
-        """Return `Fact.silent_until` for the event of the entry that is read now, whose time is known."""
-        if not isinstance(event, pleg.ContainerDied) or not event.finished_at:
-            return 0
-        if self._times[0] > event.finished_at and len(self._times) == _MOST_TIMES:
-            return 0
-        return next((at for at in self._times if at > event.finished_at), 0)
+def written_after(stamps: Iterable[Stamp], milliseconds: int, upto: Position) -> int:
+    """Return what WrittenAfter does, from the stamps of entries in log order; those from before the time may be left
+    out.
+    """
+    first = next((one for one in stamps if one.milliseconds > milliseconds), None)
+    return first.milliseconds if first is not None and first.position <= upto else 0
 
-    def add(self, milliseconds: int) -> None:
-        """Note the time of the entry that is read now."""
-        self._times.append(milliseconds)
+
+def wanted(name: str) -> Wanted:
+    """Return conditions that hold for all entries that an answer about the pod `name` (namespace/name) may need."""
+    return Wanted(
+        alternatives=(
+            Wanted(type=lambda type_: type_ in _OF_THE_NODE),
+            Wanted(entity=lambda entity: _is_own(entity, name)),
+            # What cannot be decoded may be about the pod.
+            Wanted(
+                entity=_is_of_all,
+                alternatives=(
+                    Wanted(pod=name),
+                    Wanted(pod=UNREADABLE),
+                    Wanted(type=lambda type_: not codec.is_known(type_)),
+                ),
+            ),
+        )
+    )
 
 
 def concerns_answer(entry: Entry, name: str) -> bool:
     """Return whether an answer about the pod `name` (namespace/name) may need this entry."""
     if entry.type in _OF_THE_NODE:
         return True
-    kind = entry.entity.partition("/")[0]
-    if kind not in _READ or entry.type.startswith(_KUBE_EVENTS):
+    if entry.type.startswith(_KUBE_EVENTS):
         return False
-    own = entry.entity == f"pod/{name}" or entry.entity.startswith(f"prober/{name}/")
-    return own or (kind not in ("pod", "prober") and name.encode() in entry.data)
+    return _is_own(entry.entity, name) or (_is_of_all(entry.entity) and name.encode() in entry.data)
+
+
+def _is_own(entity: str, name: str) -> bool:
+    return entity == f"pod/{name}" or entity.startswith(f"prober/{name}/")
+
+
+def _is_of_all(entity: str) -> bool:
+    return entity.partition("/")[0] in _OF_ALL

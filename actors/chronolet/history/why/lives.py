@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chronolet.history.why.facts import Fact
+from chronolet.history.why.facts import Fact, WrittenAfter, never_written
 from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet_schemas import container_gc, manifests, pleg, pod, prober
 
@@ -17,9 +17,10 @@ _SAME_START_MILLISECONDS = 1_000
 """Start times of one run that come from a notice and from an inspect may differ by this."""
 
 
-def pod_history(name: str, facts: Iterable[Fact]) -> PodHistory:
+def pod_history(name: str, facts: Iterable[Fact], written_after: WrittenAfter = never_written) -> PodHistory:
     """Assemble the facts about the pod `name` (namespace/name)."""
     reading = _Reading(name)
+    reading.history.written_after = written_after
     for fact in facts:
         reading.take(fact)
     return reading.history

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from chronolet.history.why.facts import E, Fact, Missing
+from chronolet.history.why.facts import E, Fact, Missing, WrittenAfter, never_written
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.podspec import Container, Pod
 
@@ -141,13 +141,14 @@ class Life(msgspec.Struct, kw_only=True):
 
 class PodHistory(msgspec.Struct, kw_only=True):
     """What the log has about one pod. `lives`, oldest first; `node`: events about the whole node, in log order;
-    `requests`: what the sources requested for the pod's name.
+    `requests`: what the sources requested for the pod's name; `written_after`: when anything was written to the log.
     """
 
     name: str
     lives: list[Life] = msgspec.field(default_factory=list)
     node: list[Fact] = msgspec.field(default_factory=list)
     requests: list[Fact] = msgspec.field(default_factory=list)
+    written_after: WrittenAfter = never_written
 
     def node_events(self, kind: type[E]) -> list[tuple[Fact, E]]:
         """Return the facts about the node whose event has this class."""

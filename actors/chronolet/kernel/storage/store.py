@@ -37,12 +37,14 @@ class StoreBroken(Exception):  # noqa: N818
 class HistoryMissing(Exception):  # noqa: N818 - the condition's name
     """Part of the history cannot be read on this machine: it is archived, and the archive files are missing.
 
-    `resume`: the entries after this position can be read again; None if that is not known.
+    `reached`: what the reader wants up to this position has been read. `resume`: the entries after this position can be
+    read again. None if that is not known.
     """
 
-    def __init__(self, text: str, resume: Position | None = None) -> None:
+    def __init__(self, text: str, resume: Position | None = None, reached: Position | None = None) -> None:
         super().__init__(text)
         self.resume = resume
+        self.reached = reached
 
 
 def epoch_of(token: str) -> int:
