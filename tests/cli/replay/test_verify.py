@@ -20,6 +20,8 @@ from chronolet_schemas.envelope import Entry, Event
 from chronolet_schemas.keys import Shard
 from chronolet_schemas.manifests import ApplyPods, DeletePods
 from chronolet_schemas.podspec import Container, EnvVar, ObjectMeta, Pod, PodSpec
+from tests.bench.history.recorded_entries import recorded_entries
+from tests.cli.support.archived_node import archive_log
 from tests.cli.support.busy_node import busy
 from tests.cli.support.written_node import NODE, WrittenNode
 from tests.support import scratch
@@ -176,3 +178,15 @@ def test_options_that_do_not_go_with_it(node: WrittenNode, other: tuple[str, ...
     result = node.run("replay", "--verify", *other)
     assert result.status == 2
     assert "expected one of them" in result.errors
+
+
+def test_the_log_of_a_real_agent_is_reproduced_from_an_archive_with_indexes(tmp_path: Path) -> None:
+    node = WrittenNode()
+    node.server.log[:] = recorded_entries()
+    node.server.last = node.server.log[-1].position
+    expected = node.run("replay", "--verify")
+    assert (expected.status, expected.errors) == (0, "")
+    assert int(expected.output.split()[1].rstrip(",")) > 2_000
+    archive_log(node, tmp_path, file_entries=1_000, indexed=True)
+    assert list(tmp_path.glob("*/*.checkpoint"))
+    assert node.run("replay", "--verify") == expected
