@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.adapters.machine.kernel_log import KernelLog
 from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.adapters.probes.results.writer import RedisResults
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
@@ -54,12 +56,14 @@ class Parts(Struct, frozen=True):
     shares: qos_effects.QosDependencies
     probing: Probing
     results: RedisResults
+    segments: RedisSegments
     disk: DiskReports
     archive_problem: ArchiveProblem
 
 
-def parts(settings: Settings, permit: Permit) -> Parts:
-    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's.
+def parts(settings: Settings, permit: Permit, process: Callable[[], str]) -> Parts:
+    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's; `process` returns the
+    name of this process.
 
     Raises OSError if the state folder cannot be written, and SettingsError if the machine's resources cannot be divided
     as configured, or if its cgroups belong to another owner.
@@ -89,7 +93,8 @@ def parts(settings: Settings, permit: Permit) -> Parts:
         kills=kills,
         shares=_shares(settings, metrics, runtime, host, kills),
         probing=Probing(runtime),
-        results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
+        results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost, process=process),
+        segments=RedisSegments(settings.redis_url, settings.node),
         disk=DiskReports(),
         archive_problem=archive_problem,
     )
