@@ -60,6 +60,16 @@ def test_a_damaged_file_is_set_aside(opened: Opened) -> None:
     assert content(storage, "a.damaged") == b"2"
 
 
+def test_a_file_is_deleted(opened: Opened) -> None:
+    storage = opened("run-1")
+    storage.delete("never there")
+    storage.put("a", b"1")
+    storage.put("b", b"2")
+    for _ in range(2):
+        storage.delete("a")
+        assert list(opened("run-1").names()) == ["b"]
+
+
 def test_a_missing_file_is_an_error_that_names_it(opened: Opened) -> None:
     storage = opened("run-1")
     with pytest.raises(OSError, match="run-1/gone"), storage.opened("gone"):

@@ -83,8 +83,8 @@ class Archive:
 
     def __init__(self, storage: ArchiveStorage, node: str, run: str) -> None:
         self.storage = storage
-        self._node = node
-        self._run = run
+        self.node = node
+        self.run = run
 
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
         """Write the entries that follow `after` to one file, which is stored durably on return.
@@ -94,8 +94,8 @@ class Archive:
         first, last, count, body = _packed(entries, after)
         header = {
             "format": FORMAT,
-            "node": self._node,
-            "run": self._run,
+            "node": self.node,
+            "run": self.run,
             "first": str(first),
             "last": str(last),
             "count": count,
@@ -189,7 +189,7 @@ class Archive:
                 )
 
     def _checked_header(self, header: Any, path: str) -> dict[str, Any]:
-        expected = {"format": FORMAT, "node": self._node, "run": self._run}
+        expected = {"format": FORMAT, "node": self.node, "run": self.run}
         if not isinstance(header, dict) or not {"count", "last"} <= header.keys():
             raise ArchiveDamaged(f"{path}: unreadable header")
         for name, value in expected.items():
