@@ -33,6 +33,7 @@ from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRun
 from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.running import Running
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.ports.machine.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
 from chronolet.qos.system import system
@@ -61,7 +62,7 @@ class Parts(Struct, frozen=True):
     archive_problem: ArchiveProblem
 
 
-def parts(settings: Settings, permit: Permit, process: Callable[[], str]) -> Parts:
+def parts(settings: Settings, permit: Permit, process: Callable[[], str], tuning: Tuning = DEFAULTS) -> Parts:
     """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's; `process` returns the
     name of this process.
 
@@ -93,7 +94,13 @@ def parts(settings: Settings, permit: Permit, process: Callable[[], str]) -> Par
         kills=kills,
         shares=_shares(settings, metrics, runtime, host, kills),
         probing=Probing(runtime),
-        results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost, process=process),
+        results=RedisResults(
+            settings.redis_url,
+            settings.node,
+            metrics.probes.lost,
+            process=process,
+            segment_seconds=tuning.segment_seconds,
+        ),
         segments=RedisSegments(settings.redis_url, settings.node),
         disk=DiskReports(),
         archive_problem=archive_problem,

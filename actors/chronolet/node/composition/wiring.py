@@ -69,7 +69,7 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
     def process_id() -> str:
         return process.id
 
-    adapters = parts(settings, permit, process_id)
+    adapters = parts(settings, permit, process_id, tuning)
     site = sited(settings, adapters.store, adapters.archive, process_id)
     process = _process(adapters, kinds(adapters, tuning, run), site, faults or NoFaults(), tuning)
     adapters.metrics.watch(_ownership(process))
