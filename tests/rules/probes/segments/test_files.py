@@ -123,6 +123,7 @@ def test_an_accepted_loss_is_not_missing(files: SegmentFiles, storage: MemorySto
     files.accept_loss(after, last)
     assert files.missing(START, Position(8, 0)) == []
     assert len(files.parts()) == 2
+    assert [part.name for part in files.accepted_losses()] == [f"{after}..{last}.probes.lost"]
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------

@@ -115,13 +115,18 @@ class SegmentFiles:
         """Record that this part is lost, so that it is no longer missing."""
         self.storage.put(f"{after}..{last}{SUFFIX}{_LOST}", b"")
 
+    def accepted_losses(self) -> list[FilePart]:
+        """Return the parts whose loss was accepted, oldest first."""
+        names = [name for name in self.storage.names() if name.endswith(_LOST)]
+        found = [(name, part_of(name.removesuffix(_LOST))) for name in names]
+        return sorted(part._replace(name=name) for name, part in found if part is not None)
+
     def missing(self, deleted: Position, archived: Position) -> list[tuple[Position, Position]]:
         """Return the parts of the stream, as AFTER and LAST, that no file has, although they were archived up to the id
         `archived`, and files were deleted only up to `deleted`.
         """
         found, reached = [], deleted
-        lost = (part_of(name.removesuffix(_LOST)) for name in self.storage.names() if name.endswith(_LOST))
-        for part in sorted((*self.parts(), *filter(None, lost))):
+        for part in sorted((*self.parts(), *self.accepted_losses())):
             if part.after > reached:
                 found.append((reached, part.after))
             reached = max(reached, part.last)
