@@ -72,3 +72,60 @@ class ShardHeldAgain(Event, frozen=True, kw_only=True):
     """A shard named in an earlier ShardLetGo has an owner again, and holds back trimming like any other."""
 
     shard: str
+
+
+@registered
+class ProbeArchiveRequested(Event, frozen=True, kw_only=True):
+    """The segments in the stream `probe_segments` up to and including `upto` are to be archived, then removed from it.
+
+    `after` is where the archive file before ended. Both are ids of that stream.
+    """
+
+    after: str
+    upto: str
+
+
+@registered
+class ProbesArchived(Event, frozen=True, kw_only=True):
+    """An archive file of segments is complete and on disk; the stream does not have its segments any more."""
+
+    file: str
+    after: str
+    upto: str
+    outcomes: int
+    size_bytes: int
+    sha256: str
+
+
+@registered
+class ProbeDeletionRequested(Event, frozen=True, kw_only=True):
+    """These archive files of segments, the oldest, are to be deleted: they are older than the setting keeps. The last
+    one ends at `upto`.
+    """
+
+    files: tuple[str, ...]
+    upto: str
+
+
+@registered
+class ProbesDeleted(Event, frozen=True, kw_only=True):
+    """Archive files of segments are deleted. The last one ended at `upto`."""
+
+    files: tuple[str, ...]
+    upto: str
+
+
+@registered
+class ProbeArchiveFailed(Event, frozen=True, kw_only=True):
+    """Segments could not be archived; this is retried at `retry_at` (milliseconds)."""
+
+    error: str
+    retry_at: int
+
+
+@registered
+class ProbeDeletionFailed(Event, frozen=True, kw_only=True):
+    """Archive files of segments could not be deleted; this is retried at `retry_at` (milliseconds)."""
+
+    error: str
+    retry_at: int

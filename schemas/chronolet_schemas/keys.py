@@ -72,6 +72,11 @@ class Keys(Struct, frozen=True):
         return f"{self.prefix}:probe_results"
 
     @property
+    def probe_segments(self) -> str:
+        """The key of the stream of segments: the raw outcomes of probes that are not archived yet (docs/adr/0056)."""
+        return f"{self.prefix}:probe_segments"
+
+    @property
     def kube_events(self) -> str:
         return f"{self.prefix}:kube_events"
 

@@ -231,6 +231,7 @@ class RawResult(Message, frozen=True, kw_only=True):
     started; `output` is truncated to 1,024 characters. `read_late_milliseconds`: how late the agent noticed the probe's
     end; `stalled_milliseconds`: the longest delay of agent or machine during the probe; `agent_late_milliseconds`: the
     part of `late_milliseconds` in which the agent was not running; during the remaining time other probes were running.
+    `attempt`: the number of the container's run, from 0.
     """
 
     pod: str
@@ -247,3 +248,4 @@ class RawResult(Message, frozen=True, kw_only=True):
     read_late_milliseconds: str = ""
     stalled_milliseconds: str = ""
     agent_late_milliseconds: str = ""
+    attempt: str = ""

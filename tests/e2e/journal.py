@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from chronolet.adapters.archive.places import place
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
+from chronolet.keeper.policy import Policy as KeeperPolicy
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet.pleg.decider import DECIDER as PLEG
@@ -48,6 +49,8 @@ class Journal:
         self.store = RedisStore(url, node)
         self.has_older_release = False
         """Whether processes of a release that records no inputs have written to the log."""
+        self.keeping = KeeperPolicy()
+        """The keeper's policy of the processes that have written the log."""
         self.lines: list[Line] = []
         self.undecodable: list[Entry] = []
         self.pods: dict[str, State] = {}
@@ -120,7 +123,7 @@ class Journal:
         entries = [line.entry for line in self.lines]
         complete = [entry.position.n for entry in entries] == list(range(1, len(entries) + 1))
         if complete and not self.events(kernel.TailLost) and not self.events(kernel.LogLost):
-            redecided.check_node(entries, skips=self.has_older_release)
+            redecided.check_node(entries, skips=self.has_older_release, keeping=self.keeping)
 
     def _of(self, kind: type[E]) -> Iterator[E]:
         return (line.event for line in self.lines if isinstance(line.event, kind))

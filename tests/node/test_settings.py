@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronolet.keeper.policy import Policy as KeeperPolicy
 from chronolet.node.settings import table as known
 from chronolet.node.settings.common import EVERYWHERE, default_root
+from chronolet.node.settings.policies import keeper_policy
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.settings.values import SettingsError, duration
 from chronolet_schemas import container_gc, image_gc
@@ -312,6 +314,16 @@ def test_settings_of_the_overload_protection() -> None:
     assert resolve({"probe_overload_protection": "false"}, {})[0].probe_kill_policy.kills_per_minute == 0
     with pytest.raises(SettingsError, match=r"--probe-kills-per-minute: found '0', expected a whole number from 1"):
         resolve({"probe_kills_per_minute": "0"}, {})
+
+
+def test_how_long_probe_outcomes_are_kept() -> None:
+    day = 86_400_000
+    assert keeper_policy(resolve({}, {})[0], KeeperPolicy()).probes_max_age == 30 * day == KeeperPolicy().probes_max_age
+    found = resolve({"probe_history_max_age": "24h"}, {})[0]
+    assert keeper_policy(found, KeeperPolicy()).probes_max_age == day
+    assert resolve({}, {"CHRONOLET_PROBE_HISTORY_MAX_AGE": "0"})[0].probe_history_max_age == 0
+    with pytest.raises(SettingsError, match=r"--probe-history-max-age: found '-1h', expected a duration such as 0s"):
+        resolve({"probe_history_max_age": "-1h"}, {})
 
 
 def test_settings_of_admission(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from chronolet.history.deciding_processes import KindsOf
 from chronolet.history.redeciding import Redeciding, Summary
+from chronolet.keeper.policy import Policy as KeeperPolicy
 from chronolet.kernel.kind import Kind
 from chronolet.node.settings.plain import read_settings
 from chronolet.node.settings.policies import deciding
@@ -23,10 +24,21 @@ from chronolet_schemas.envelope import Entry
 _MOST_SHOWN = 10
 
 
-def check_node(log: Iterable[Entry], *, skips: bool = False) -> Summary:
-    """Check a node's log, with the settings that its processes have recorded. `skips`: see `check`."""
-    usual = deciding(Settings(node="n", root_dir=Path("/nonexistent")), "x86_64")
-    return check(log, usual, _deciding, skips=skips)
+def check_node(
+    log: Iterable[Entry],
+    *,
+    skips: bool = False,
+    keeping: KeeperPolicy = KeeperPolicy(),  # noqa: B008 - frozen
+) -> Summary:
+    """Check a node's log, with the settings that its processes have recorded. `skips`: see `check`. `keeping`: the
+    keeper's policy, which is no setting.
+    """
+
+    def kinds_of(process: kernel.ProcessStarted) -> Sequence[Kind[Any]]:
+        return deciding(read_settings(process.settings), process.architecture, keeping=keeping)
+
+    usual = deciding(Settings(node="n", root_dir=Path("/nonexistent")), "x86_64", keeping=keeping)
+    return check(log, usual, kinds_of, skips=skips)
 
 
 def check(
@@ -46,7 +58,3 @@ def check(
         f"{summary.skipped} events have no record of their input"
     )
     return summary
-
-
-def _deciding(process: kernel.ProcessStarted) -> Sequence[Kind[Any]]:
-    return deciding(read_settings(process.settings), process.architecture)

@@ -44,7 +44,7 @@ COMMANDS = {
     "replay": Listed("replay.command", "Show the state at a moment of the past, or what happened step by step."),
     "history": Listed(
         "over_time.command",
-        "Show who had which device when, who used which image, or the load of the node.",
+        "Show who had which device when, who used which image, the load of the node, or the outcomes of probes.",
     ),
     "timeline": Listed("timeline.command", "Draw the containers, probes and restarts of some time on one screen."),
     "why": Listed(

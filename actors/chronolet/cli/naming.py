@@ -19,6 +19,7 @@ TYPES = {
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("secret", "secrets"), "secrets"),
     **dict.fromkeys(("node", "nodes", "no"), "nodes"),
+    **dict.fromkeys(("probe", "probes"), "probes"),
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # each command loads only what it uses
     from chronolet.history.archives import NodeArchive
     from chronolet.history.derived.checkpoint import Checkpoint, Version
     from chronolet.history.entries import ArchiveReader, Late
+    from chronolet.history.probe_outcomes import Sources
     from chronolet.history.state import ReadableKind
     from chronolet.kernel.kind import Kind
     from chronolet.kernel.storage.redis.sites import RedisSites
@@ -147,6 +148,17 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
     yield from kept_results(settings.redis_url, settings.node)
 
 
+def recorded_probes(settings: Settings, store: Store) -> Sources:
+    """Return where the recorded outcomes of the node's probes are."""
+    from chronolet.adapters.probes.results.segment_stream import RedisSegments  # noqa: PLC0415 - one command needs it
+    from chronolet.history.probe_outcomes import Sources  # noqa: PLC0415
+    from chronolet.rules.probes.segments.files import SegmentFiles  # noqa: PLC0415
+
+    archive = node_archive(settings, store).current()
+    files = SegmentFiles(archive.storage, archive.node, archive.run)
+    return Sources(files, RedisSegments(settings.redis_url, settings.node), lambda: probe_results(settings))
+
+
 def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
     """Fetch the most recent calls for a pod from a running process of the node; None if it has no HTTP server or
     does not reply.
@@ -221,6 +233,7 @@ class Services(NamedTuple):
     secrets: Callable[[Settings], Secrets] = kept_secrets
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results
+    probe_sources: Callable[[Settings, Store], Sources] = recorded_probes
     kinds: Callable[[Sequence[str]], Sequence[ReadableKind]] = readable_kinds
     actors: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     spans: Callable[[str, str], Sequence[Span] | None] = recent_spans

@@ -33,6 +33,8 @@ def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[S
         effects={
             wanted.WriteArchive: Job(keeping.write, _ARCHIVE_SECONDS),
             wanted.TrimLog: Job(keeping.trim, _ARCHIVE_SECONDS),
+            wanted.ArchiveProbes: Job(keeping.probes.write, _ARCHIVE_SECONDS),
+            wanted.DeleteProbes: Job(keeping.probes.delete, _ARCHIVE_SECONDS),
         }
         if keeping
         else {},

@@ -1,7 +1,8 @@
 """The keeper's decisions: archive the log, trim entries that an older archive file contains, retry a failed job later.
 
 Input: measurements and results of `effects`, `kernel.LogLost`. Output: keeper events, kernel events about the disk
-reserve, KubeEvents about a lost log and about the archive. Next: `effects`, through `outstanding`.
+reserve, KubeEvents about a lost log and about the archive. Next: `effects`, through `outstanding`; `probe_files`, which
+decides the same about the outcomes of probes.
 
     idle -> archiving -> idle -> trimming -> idle
 
@@ -17,7 +18,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from chronolet.keeper import problems, signals, wanted
+from chronolet.keeper import probe_files, problems, signals, wanted
 from chronolet.keeper.policy import Policy, trim_limit
 from chronolet.keeper.state import State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
@@ -27,7 +28,7 @@ from chronolet_schemas.envelope import START, Event, Position
 Result = signals.ArchiveDone | signals.TrimDone | signals.JobRefused | EffectFailed
 
 
-def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Event]:
+def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Event]:  # noqa: PLR0911 - a table
     """See `Decider.decide`."""
     match message:
         case signals.LogMeasured():
@@ -36,6 +37,12 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
                 *problems.compared(policy.node, state, message.incomplete),
                 *_job(policy, state, message, now),
             )
+        case signals.ProbesMeasured():
+            return probe_files.job(policy, state.probes, message, now)
+        case signals.ProbeArchiveDone() | signals.ProbeDeletionDone() | signals.JobRefused() | EffectFailed() if (
+            message.intent == state.probes.intent
+        ):
+            return probe_files.job_ended(policy, state, message, now)
         case signals.ReserveReleased() if not state.ballast_gone:
             return (kernel.BallastGivenUp(freed_bytes=message.freed_bytes, error=message.error),)
         case signals.ReserveRestored() if state.ballast_gone:
@@ -157,7 +164,8 @@ def _other(state: State, event: Event) -> State:
             return replace(state, ballast_gone=False)
         case kube_events.Recorded():
             return problems.recorded(state, event)
-    return state
+    probes = probe_files.evolve(state.probes, event)
+    return state if probes is state.probes else replace(state, probes=probes)
 
 
 def _idle(state: State, **changes: Any) -> State:
@@ -170,6 +178,7 @@ def outstanding(state: State) -> Sequence[Effect]:
         wanted.MeasureLog(subject="measure", intent="measure", reported=state.incomplete),
         wanted.GuardDisk(subject="disk", intent="disk"),
         wanted.IndexArchive(subject="indexes", intent="indexes"),
+        *probe_files.outstanding(state.probes),
     )
     if state.problem:
         report = wanted.ReportProblem(subject="problem", intent=f"problem/{state.problem}", problem=state.problem)

@@ -1,4 +1,5 @@
-"""Effect workers of the keeper, which measure the log, write archive files and trim the log.
+"""Effect workers of the keeper, which measure the log, write archive files and trim the log. `workers.probe_keeping`
+does the same for the outcomes of probes.
 
 Input: effects of `wanted`. Output: signals. The workers change only the node's log and archive folder. They check the
 keeper's fencing token before each change, so a keeper that has lost its shard changes nothing. Next: `decider`.
@@ -16,6 +17,7 @@ from msgspec import Struct
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import DiskReports
 from chronolet.keeper.workers.patrol import Patrol
+from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.keeper.workers.problems import ArchiveProblem
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
@@ -47,6 +49,7 @@ class Keeping(Struct, frozen=True):
     now: Callable[[], int]
     """Returns the current time in milliseconds since the epoch."""
     disk: DiskReports
+    probes: ProbeKeeping
     announce: Callable[[], None] = lambda: None
     """Publishes that this node is alive; called after each measurement."""
     measure_seconds: float = MEASURE_SECONDS
@@ -61,6 +64,8 @@ class Keeping(Struct, frozen=True):
         while not context.cancelled.is_set():
             try:
                 context.send(self._measured(patrol))
+                if (probes := self.probes.measured()) is not None:
+                    context.send(probes)
                 self.announce()
             except StoreUnreachable as error:
                 # The hosts already log that the store is unreachable.

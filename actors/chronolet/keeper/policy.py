@@ -1,4 +1,7 @@
-"""Rules for when to archive and trim the log, and when a shard stops holding back trimming. Pure. Next: `decider`."""
+"""Rules for when to archive and trim the log and probe outcomes, and when a shard stops holding back trimming. Pure.
+
+Next: `decider`, `probe_files`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import msgspec
 
 from chronolet_schemas.envelope import START, Position
 
-_WEEK = 7 * 24 * 3600 * 1000
+_HOUR = 3600 * 1000
+_DAY = 24 * _HOUR
+_WEEK = 7 * _DAY
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +27,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The age beyond which unarchived entries are archived even if there are fewer than `chunk_entries`."""
     let_go: int = _WEEK
     """How long a shard without an owner holds back trimming."""
+    probes_chunk: int = 240
+    """The number of segments that makes an archive file of segments worth writing: four processes write them within an
+    hour.
+    """
+    probes_oldest: int = _HOUR
+    """The age of the oldest segment in the stream beyond which segments are archived, even if there are fewer."""
+    probes_max_age: int = 30 * _DAY
+    """How long archive files of segments are kept; 0: permanently."""
     first_retry: int = 60_000
     longest_retry: int = 600_000
     """Also how long it takes at most until a repair of the archive is noticed."""

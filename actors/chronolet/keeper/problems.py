@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from chronolet.keeper.state import State
-from chronolet_schemas import kube_events
+from chronolet.keeper.state import Attempts, ProbeFiles, State
+from chronolet_schemas import keeper, kube_events
 
 INCOMPLETE = "ArchiveIncomplete"
 COMPLETE = "ArchiveComplete"
@@ -42,6 +42,20 @@ def archiving_resumed(node: str, state: State) -> Sequence[kube_events.Recorded]
 def trimming_resumed(node: str, state: State) -> Sequence[kube_events.Recorded]:
     """Return the KubeEvent for the first trim after a failure."""
     return (_about(node, "Normal", "TrimResumed", "The log is trimmed again"),) if state.trim_error else ()
+
+
+def probes_failed(
+    node: str, attempts: Attempts, failed: keeper.ProbeArchiveFailed | keeper.ProbeDeletionFailed
+) -> Sequence[kube_events.Recorded]:
+    """Return the KubeEvent for a failed job about probe outcomes, but only for the first of consecutive failures."""
+    return () if attempts.error else (_about(node, "Warning", type(failed).__name__, failed.error),)
+
+
+def probes_resumed(node: str, probes: ProbeFiles) -> Sequence[kube_events.Recorded]:
+    """Return the KubeEvent for the first archive file of probe outcomes after a failure."""
+    if not probes.archive_attempts.error:
+        return ()
+    return (_about(node, "Normal", "ProbeArchiveResumed", "Probe outcomes are archived again"),)
 
 
 def recorded(state: State, event: kube_events.Recorded) -> State:

@@ -42,6 +42,39 @@ class TrimDone(Signal, frozen=True, kw_only=True):
     removed: int
 
 
+class ProbesMeasured(Signal, frozen=True, kw_only=True):
+    """The segments that are not archived yet, and the oldest archive files of segments."""
+
+    begun_at: int = 0
+    """When the oldest segment in the stream was written, in milliseconds; 0 if there is none."""
+    upto: str = ""
+    """The id of the last segment that the next archive file should have."""
+    segments: int = 0
+    """How many segments there are up to `upto`."""
+    is_full: bool = False
+    """Whether as many outcomes as an archive file should have at most are waiting."""
+    files: tuple[str, ...] = ()
+    """The names of the oldest archive files, oldest first."""
+
+
+class ProbeArchiveDone(Signal, frozen=True, kw_only=True):
+    """The archive file of segments is complete and on disk, and its segments are removed from the stream."""
+
+    subject: str
+    intent: str
+    file: str
+    outcomes: int
+    size_bytes: int
+    sha256: str
+
+
+class ProbeDeletionDone(Signal, frozen=True, kw_only=True):
+    """The archive files of segments are deleted."""
+
+    subject: str
+    intent: str
+
+
 class JobRefused(Signal, frozen=True, kw_only=True):
     """The job failed; nothing was lost."""
 

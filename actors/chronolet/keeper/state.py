@@ -8,6 +8,35 @@ from __future__ import annotations
 import msgspec
 
 
+class Attempts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Consecutive failures of a sort of job, when it is retried (milliseconds), and the last error."""
+
+    failures: int = 0
+    retry_at: int = 0
+    error: str = ""
+
+
+class ProbeFiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The archive of segments. `archiving` or `deleting` is set while a job is open. Ids of their stream are text."""
+
+    jobs: int = 0
+    """The number of jobs requested so far; makes each intent unique."""
+    archiving: str = ""
+    """The id up to which segments are being archived."""
+    deleting: tuple[str, ...] = ()
+    archived: str = ""
+    """The id up to which segments are archived; empty if none is."""
+    deleted: str = ""
+    """The id up to which archive files were deleted, or are about to be; empty if none was."""
+    archive_attempts: Attempts = Attempts()
+    deletion_attempts: Attempts = Attempts()
+
+    @property
+    def intent(self) -> str:
+        """The intent of the open job; empty if there is none."""
+        return f"probes/{self.jobs}" if self.archiving or self.deleting else ""
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The keeper's state. Positions are text, empty if there is none yet.
 
@@ -40,6 +69,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is wrong with existing archive files, as last reported; empty if nothing is known to be."""
     let_go: tuple[str, ...] = ()
     """The shards that no longer hold back trimming."""
+    probes: ProbeFiles = ProbeFiles()
     ballast_gone: bool = False
     """Whether the disk reserve is currently released."""
 
@@ -47,4 +77,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def problem(self) -> str:
         """What is wrong with the archive, in one line; empty if nothing is."""
         failed = f"no archive file can be written: {self.archive_error}" if self.archive_error else ""
-        return "; ".join(part for part in (failed, self.trim_error, self.incomplete) if part)
+        probes = f"no probe outcomes can be archived: {error}" if (error := self.probes.archive_attempts.error) else ""
+        kept = (
+            f"no old probe outcomes can be deleted: {error}" if (error := self.probes.deletion_attempts.error) else ""
+        )
+        return "; ".join(part for part in (failed, self.trim_error, self.incomplete, probes, kept) if part)

@@ -35,6 +35,21 @@ class WriteArchive(Effect, frozen=True, kw_only=True):
     upto: str
 
 
+class ArchiveProbes(Effect, frozen=True, kw_only=True):
+    """Write the segments up to `upto` to an archive file, and remove them from their stream. Result: ProbeArchiveDone
+    or JobRefused.
+    """
+
+    after: str
+    upto: str
+
+
+class DeleteProbes(Effect, frozen=True, kw_only=True):
+    """Delete archive files of segments. Result: ProbeDeletionDone or JobRefused."""
+
+    files: tuple[str, ...]
+
+
 class TrimLog(Effect, frozen=True, kw_only=True):
     """Remove archived entries up to `upto`. Result: TrimDone or JobRefused."""
 

@@ -164,6 +164,7 @@ class _Services:
         self._node.sited.close()
         self._node.parts.runtime.close()
         self._node.parts.images.close()
+        self._node.parts.segments.close()
         self._node.parts.store.close()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronolet.adapters.kube_sinks.calls import CALL_SECONDS
+from chronolet.adapters.probes.results.segment_writer import SEGMENT_SECONDS
 from chronolet.keeper.effects import MEASURE_SECONDS
 from chronolet.keeper.policy import Policy
 from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
@@ -36,6 +37,8 @@ class Tuning(NamedTuple):
     """Time-to-live of the process's lease."""
     timing: Timing = Timing()
     """The waits, pauses and back-offs of the kernel."""
+    segment_seconds: float = SEGMENT_SECONDS
+    """How long the outcomes of probes are collected before they are written as a segment."""
     end_seconds: float = 1.0
     """Time limit for a clean shutdown. Other processes can recover from whatever is unfinished by then, such as the
     handover.

@@ -17,10 +17,12 @@ from chronolet.history.derived.wanted import Wanted
 from chronolet.kernel.log import archive as archives
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.log.archive_storage import ArchiveStorage
-from chronolet_schemas.envelope import START
+from chronolet.rules.probes.segments.files import SegmentFiles
+from chronolet_schemas.envelope import START, Position
 from tests.adapters.archive.conftest import Opened
 from tests.bench.history.recorded_entries import recorded_entries
 from tests.kernel.log.test_archive import entries
+from tests.rules.probes.segments.test_files import segments
 from tests.support.s3.server import BUCKET, Service
 
 LARGE = os.urandom(300_000)
@@ -129,6 +131,16 @@ def test_a_damaged_file_is_set_aside(opened: Opened) -> None:
     assert content(storage, "a.damaged") == b"2"
 
 
+def test_a_file_is_deleted(opened: Opened) -> None:
+    storage = opened("run-1")
+    storage.delete("never there")
+    storage.put("a", b"1")
+    storage.put("b", b"2")
+    for _ in range(2):
+        storage.delete("a")
+        assert list(opened("run-1").names()) == ["b"]
+
+
 def test_a_missing_file_is_an_error_that_names_it(opened: Opened) -> None:
     storage = opened("run-1")
     with pytest.raises(OSError, match="run-1/gone"), storage.opened("gone"):
@@ -147,6 +159,20 @@ def test_an_archive_is_read_back(opened: Opened) -> None:
     archive.storage.put(name, content(archive.storage, name)[:-5])
     with pytest.raises(ArchiveDamaged, match=f"run-1/{name}: truncated"):
         archive.check(name)
+
+
+def test_files_of_probe_outcomes_are_read_back_and_deleted(opened: Opened) -> None:
+    files, log = SegmentFiles(opened("run-1"), "n", "run-1"), Archive(opened("run-1"), "n", "run-1")
+    log.write(entries(1, 10), START)
+    first = files.write(START, Position(5, 0), segments(3))
+    files.write(Position(5, 0), Position(9, 1), segments(1))
+    assert list(files.segments(first.name)) == segments(3)
+    assert files.read_whole(first.name) == first
+    assert [part.last for part in files.parts()] == [Position(5, 0), Position(9, 1)]
+    assert len(log.files()) == 1
+    files.storage.delete(first.name)
+    assert files.missing(Position(5, 0), Position(9, 1)) == []
+    assert files.missing(START, Position(9, 1)) == [(START, Position(5, 0))]
 
 
 @pytest.mark.parametrize("base", ["shared", "root/archive"])

@@ -102,6 +102,11 @@ def test_a_bundle_answers_who_had_which_device(tmp_path: Path) -> None:
     assert on(node, path, "history", "devices", "--from", "#1") == expected
 
 
+def test_a_bundle_has_no_recorded_probe_outcomes(plain_node: WrittenNode, tmp_path: Path) -> None:
+    result = on(plain_node, saved(plain_node, tmp_path), "history", "probes")
+    assert (result.status, "a bundle has no outcomes of probes but the last ones" in result.errors) == (1, True)
+
+
 def test_the_page_of_a_bundle_is_that_of_the_node(plain_node: WrittenNode, tmp_path: Path) -> None:
     path, page, other = saved(plain_node, tmp_path, "--keep", "*"), tmp_path / "page", tmp_path / "other"
     assert plain_node.run("replay", "--html", str(page)).status == 0

@@ -67,7 +67,7 @@ def test_bash_completes_commands_types_flags_and_choices(bin_folder: Path) -> No
         "chronolet get pods --no-h": ["--no-headers"],
         "chronolet get pods -o ": ["json", "jsonpath=", "name", "wide", "yaml"],
         "chronolet completion ": ["bash", "fish", "zsh"],
-        "chronolet history ": ["devices", "images", "node"],
+        "chronolet history ": ["devices", "images", "node", "probes"],
         "chronolet replay --only ": ["devices", "images", "nodes", "pod/", "pods"],
         "chronolet replay --set image-gc-": ["image-gc-high-threshold=", "image-gc-low-threshold="],
     }

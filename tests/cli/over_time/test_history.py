@@ -52,8 +52,8 @@ def test_moments_and_names_that_do_not_exist_are_one_line(
     ("words", "error"),
     [
         (("pods",), "found 'pods', expected devices or images or nodes"),
-        (("devices,images",), "found 'devices,images', expected one of devices, images and node."),
-        ((), "Missing argument '(devices|images|node) [NAME...]'"),
+        (("devices,images",), "found 'devices,images', expected one of devices, images, node and probes."),
+        ((), "Missing argument '(devices|images|node|probes) [NAME...]'"),
     ],
 )
 def test_other_subjects_are_usage_errors(words: Sequence[str], error: str) -> None:

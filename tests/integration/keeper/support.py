@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.disk import DiskReports
 from chronolet.keeper.effects import KEEPER, Keeping
+from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Snapshot, Step
 from chronolet_schemas import codec
@@ -82,8 +84,13 @@ class Desk:
         self.store.renew("p", "everything", TTL)
         self.node_archive = NodeArchive(place("", folder), NODE, self.store)
         self.archive = self.node_archive.current()
+        self.segments = RedisSegments(url, NODE)
         self.keeping = Keeping(
-            store=self.store, archive=self.node_archive.current, now=lambda: self.now, disk=DiskReports()
+            store=self.store,
+            archive=self.node_archive.current,
+            now=lambda: self.now,
+            disk=DiskReports(),
+            probes=ProbeKeeping(self.segments, self.node_archive.current, self.store),
         )
         for shard in (KEEPER, POD, PLEG):
             self.take(shard)
@@ -171,4 +178,5 @@ def desk(url: str, folder: Path) -> Iterator[Desk]:
     try:
         yield desk
     finally:
+        desk.segments.close()
         desk.store.close()

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.adapters.archive.places import place
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.effects import KEEPER, Keeping
 from chronolet.keeper.workers.patrol import Patrol
+from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.keeper.workers.problems import ArchiveProblem
 from chronolet_schemas.envelope import START
 from tests.integration.keeper.support import NODE, PLEG, POD, Context, Desk, desk
@@ -41,7 +43,11 @@ def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
 def elsewhere(at_desk: Desk, folder: Path) -> Keeping:
     """Return the keeper of another host, which has another archive folder."""
     archive = NodeArchive(place("", folder), NODE, at_desk.store)
-    return Keeping(store=at_desk.store, archive=archive.current, now=at_desk.keeping.now, disk=at_desk.keeping.disk)
+    return replace(
+        at_desk.keeping,
+        archive=archive.current,
+        probes=ProbeKeeping(at_desk.segments, archive.current, at_desk.store),
+    )
 
 
 def visits(at_desk: Desk, count: int) -> list[str]:

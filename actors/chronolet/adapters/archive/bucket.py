@@ -68,6 +68,11 @@ class BucketStorage:
         with self._talking("rename", name):
             _client().rename(self._connected(), self._prefix + name, f"{self._prefix}{name}.damaged")
 
+    def delete(self, name: str) -> None:
+        """See `ArchiveStorage`."""
+        with self._talking("delete", name):
+            _client().delete(self._connected(), self._prefix + name)
+
     def place(self, name: str = "") -> str:
         """See `ArchiveStorage`."""
         return f"s3://{self._bucket}/{self._prefix}{name}"

@@ -6,6 +6,7 @@ mode 0600. A file is written under another name and renamed when its content is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -71,6 +72,12 @@ class FolderStorage:
         path = self._folder / name
         path.rename(path.with_name(f"{name}.damaged"))
         _sync(self._folder)
+
+    def delete(self, name: str) -> None:
+        """See `ArchiveStorage`. The file stays deleted after a crash of the machine."""
+        (self._folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # there is no folder of this run either
+            _sync(self._folder)
 
     def place(self, name: str = "") -> str:
         """See `ArchiveStorage`."""

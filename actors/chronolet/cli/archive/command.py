@@ -1,7 +1,8 @@
 """`chronolet archive`: verifies the files of the log's archive, repairs them from the stream, and indexes them.
 
 Input: a node. Output: a line for each file and gap, and what was repaired or written; exit status 1 if anything is
-damaged or missing. The node's agent may be running. Next: `history.archive_files`.
+damaged or missing. The node's agent may be running. Next: `history.archive_files`; `probe_files`, for the outcomes of
+probes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import click
 import msgspec
 
+from chronolet.cli.archive import probe_files
+from chronolet.cli.archive.probe_files import ProbeFiles
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, with_settings
 from chronolet.cli.printing import table
@@ -41,16 +44,21 @@ def verify_command(*, settings: Settings, output: str | None) -> int:
     """Read every archive file and compare it with the stream. Exit status 1: something is damaged or missing."""
     with session(settings) as node:
         archive = _archive(node)
-        report = _verified(node, archive)
+        probes = ProbeFiles(node, archive)
+        report, found = _verified(node, archive), probes.report()
         with _listed(archive):
             lacking = _lacking(node, archive, report)
+    good = report.good and found.good
     if output:
         derived = {"unindexed": lacking.writable, "blocked": lacking.blocked}
-        click.echo(msgspec.json.encode({**_plain(report), **derived}).decode())
+        content = _plain(report) | derived | {"sound": good, "probes": probe_files.plain(found)}
+        click.echo(msgspec.json.encode(content).decode())
     else:
-        _show(report)
+        _show(report, probe_files.rows(found))
+        for line in probe_files.summary(report.place, found):
+            click.echo(line)
         _show_lacking(lacking, _files(len(report.files)))
-    return 0 if report.good else 1
+    return 0 if good else 1
 
 
 @command.command("repair", cls=Command)
@@ -63,20 +71,25 @@ def verify_command(*, settings: Settings, output: str | None) -> int:
 def repair_command(*, settings: Settings, accept_loss: bool) -> int:
     """Rewrite damaged and missing archive files from the entries that the stream still holds.
 
-    A damaged file is kept as NAME.damaged. The exit status is 1 if anything remains damaged or missing.
+    A damaged file is kept as NAME.damaged. Files of probe outcomes cannot be rewritten. The exit status is 1 if
+    anything remains damaged or missing.
     """
     with session(settings) as node:
         archive = _archive(node)
-        report = _verified(node, archive)
-        if report.good:
+        probes = ProbeFiles(node, archive)
+        report, found = _verified(node, archive), probes.report()
+        if report.good and found.good:
             click.echo(f"{report.place}: {_files(len(report.files))}, nothing to repair")
             return 0
+        for line in probes.repaired(found, accept_loss=accept_loss):
+            click.echo(line)
         for outcome in Repair(archive, node.store, accept_loss=accept_loss).run(report):
             for line in _told(outcome):
                 click.echo(line)
-        report = _verified(node, archive)
-    click.echo(_summary(report))
-    return 0 if report.good else 1
+        report, found = _verified(node, archive), probes.report()
+    for line in (_summary(report), *probe_files.summary(report.place, found)):
+        click.echo(line)
+    return 0 if report.good and found.good else 1
 
 
 @command.command("index", cls=Command)
@@ -122,13 +135,14 @@ def _verified(node: Session, archive: Archive) -> Report:
         return verify(archive, node.store)
 
 
-def _show(report: Report) -> None:
-    rows = [
+def _show(report: Report, more: Sequence[Sequence[str]]) -> None:
+    rows: list[Sequence[str]] = [
         (file.part.name, str(file.part.first), str(file.part.last), str(file.entries), file.problem or "ok")
         for file in report.files
     ]
     rows += [("<none>", f"after {gap.after}", _end(gap.upto, gap.before), "", "missing") for gap in report.gaps]
     rows += [(part.name, str(part.first), str(part.last), "", "lost, accepted") for part in report.losses]
+    rows += more
     if rows:
         table.show(_HEAD, rows)
     click.echo(_summary(report))

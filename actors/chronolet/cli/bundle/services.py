@@ -36,6 +36,7 @@ def services(bundle: Bundle) -> Services:
         kinds=lambda names: _kinds(bundle, names, checked),
         now=lambda: manifest.ends_at,
         results=lambda _: bundle.results(),
+        probe_sources=_refused(bundle, "outcomes of probes but the last ones, which `describe` shows"),
         spans=lambda *_: None,
         sites=_refused(bundle, "site"),
         runtime=_refused(bundle, "Docker Engine"),

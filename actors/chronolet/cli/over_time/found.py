@@ -19,11 +19,14 @@ class Table(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What happened over time: as plain data, and as tables. `missing`: the names for which nothing was found."""
+    """What happened over time: as plain data, and as tables. `missing`: the names for which nothing was found.
+    `notes`: lines about what could not be read.
+    """
 
     plain: dict[str, Any]
     tables: Sequence[Table]
     missing: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def shown_time(milliseconds: int | None) -> str:

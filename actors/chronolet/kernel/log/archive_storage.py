@@ -39,6 +39,9 @@ class ArchiveStorage(Protocol):
     def set_aside(self, name: str) -> None:
         """Rename a file to `<name>.damaged`, replacing an earlier file of that name."""
 
+    def delete(self, name: str) -> None:
+        """Delete a file. Nothing happens if there is none."""
+
     def place(self, name: str = "") -> str:
         """Return the path or URL of a file, or of all files of this run, for messages."""
 

@@ -26,6 +26,7 @@ from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
+from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.effects.pace import Pace, initial_limit
 from chronolet.kernel.kind import Kind
 from chronolet.kube_events import actor as kube_events
@@ -181,6 +182,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
         archive=parts.archive.current,
         now=_now,
         disk=parts.disk,
+        probes=ProbeKeeping(parts.segments, parts.archive.current, parts.store),
         announce=lambda: parts.store.announce(_announcement(parts.settings)),
         measure_seconds=tuning.measure_seconds,
         problem=parts.archive_problem,

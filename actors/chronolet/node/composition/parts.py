@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.adapters.machine.kernel_log import KernelLog
 from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.adapters.probes.results.writer import RedisResults
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
@@ -31,6 +33,7 @@ from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRun
 from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.running import Running
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.ports.machine.kernel_log import Kills
 from chronolet.qos import effects as qos_effects
 from chronolet.qos.system import system
@@ -54,12 +57,14 @@ class Parts(Struct, frozen=True):
     shares: qos_effects.QosDependencies
     probing: Probing
     results: RedisResults
+    segments: RedisSegments
     disk: DiskReports
     archive_problem: ArchiveProblem
 
 
-def parts(settings: Settings, permit: Permit) -> Parts:
-    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's.
+def parts(settings: Settings, permit: Permit, process: Callable[[], str], tuning: Tuning = DEFAULTS) -> Parts:
+    """Build all adapters. `permit` raises Refusal if the engine that answers is not the node's; `process` returns the
+    name of this process.
 
     Raises OSError if the state folder cannot be written, and SettingsError if the machine's resources cannot be divided
     as configured, or if its cgroups belong to another owner.
@@ -89,7 +94,14 @@ def parts(settings: Settings, permit: Permit) -> Parts:
         kills=kills,
         shares=_shares(settings, metrics, runtime, host, kills),
         probing=Probing(runtime),
-        results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
+        results=RedisResults(
+            settings.redis_url,
+            settings.node,
+            metrics.probes.lost,
+            process=process,
+            segment_seconds=tuning.segment_seconds,
+        ),
+        segments=RedisSegments(settings.redis_url, settings.node),
         disk=DiskReports(),
         archive_problem=archive_problem,
     )

@@ -66,8 +66,11 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
     def run() -> str:
         return process.run
 
-    adapters = parts(settings, permit)
-    site = sited(settings, adapters.store, adapters.archive, lambda: process.id)
+    def process_id() -> str:
+        return process.id
+
+    adapters = parts(settings, permit, process_id, tuning)
+    site = sited(settings, adapters.store, adapters.archive, process_id)
     process = _process(adapters, kinds(adapters, tuning, run), site, faults or NoFaults(), tuning)
     adapters.metrics.watch(_ownership(process))
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None

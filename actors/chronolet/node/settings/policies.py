@@ -114,5 +114,5 @@ def event_policy(settings: Settings, pause: int) -> KubeEventsPolicy:
 
 
 def keeper_policy(settings: Settings, policy: KeeperPolicy) -> KeeperPolicy:
-    """Return when the log is archived and trimmed; `policy`: as in `Tuning`."""
-    return replace(policy, node=settings.node)
+    """Return when the log and probe outcomes are archived, and how long; `policy`: as in `Tuning`."""
+    return replace(policy, node=settings.node, probes_max_age=settings.probe_history_max_age)

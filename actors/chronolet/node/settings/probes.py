@@ -1,4 +1,5 @@
-"""The settings that protect healthy containers from probe failures on an overloaded machine.
+"""The settings that protect healthy containers from probe failures on an overloaded machine, and how long the outcomes
+of probes are kept.
 
 Input: none. Output: part of the settings table. Next: `table`. The kubelet has none of them.
 """
@@ -42,5 +43,13 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "maximum kills per minute for failed probes while kills are held back [default: 10]",
         number(1, 6_000),
         metavar="NUMBER",
+    ),
+    Setting(
+        "probe_history_max_age",
+        "--probe-history-max-age",
+        "CHRONOLET_PROBE_HISTORY_MAX_AGE",
+        "how long archived probe outcomes are kept, 0: permanently [default: 720h]",
+        duration_or_none,
+        metavar="DURATION",
     ),
 )

@@ -142,6 +142,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     probe_unjudged_limit: int = 60_000
     probe_kill_hold: int = 60_000
     probe_kills_per_minute: int = 10
+    probe_history_max_age: int = 30 * 86_400_000
+    """0 means permanently."""
 
     @property
     def participants(self) -> frozenset[str]:

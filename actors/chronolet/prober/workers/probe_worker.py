@@ -318,6 +318,7 @@ def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milli
         read_late_milliseconds=str(reading.delay.read_late),
         stalled_milliseconds=str(stalled(reading.delay)),
         agent_late_milliseconds=str(reading.delay.late),
+        attempt=str(effect.attempt),
     )
 
 

@@ -1,8 +1,9 @@
-"""Write raw outcomes to the capped stream `probe_results`, in batches, once a second.
+"""Write raw outcomes to the capped stream `probe_results`, in batches, once a second, and to the stream of segments.
 
-Input: `RawResult`. Output: stream entries, in order. Next: `describe`, people with redis-cli. Outcomes that cannot be
-written are dropped and counted: the stream is only a convenience, the log is the record. If the connection breaks
-during a write, the batch is sent again, so its entries may appear twice.
+Input: `RawResult`. Output: stream entries, in order. Next: `describe`, people with redis-cli; `segment_writer`, which
+uses the same thread and connection. Outcomes that cannot be written are dropped and counted: the stream is only a
+convenience, the log and the segments are the record. If the connection breaks during a write, the batch is sent again,
+so its entries may appear twice.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from chronolet.adapters.probes.results.per_probe import PerProbe, ProbeKey
+from chronolet.adapters.probes.results.segment_writer import SEGMENT_SECONDS, SegmentWriter
 from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
 from chronolet.kernel.storage.redis.connection import Address, Channel, Command
 from chronolet.kernel.storage.redis.errors import ResponseError
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.rules.probes.segments.segment import Lost, joined
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 
@@ -46,13 +49,16 @@ class RedisResults:
         node: str,
         lost: Callable[[int], None] = lambda _: None,
         *,
+        process: Callable[[], str] = lambda: "",
         of_each: int = OF_EACH,
         most_entries: int = MOST_ENTRIES,
         flush_seconds: float = 1.0,
+        segment_seconds: float = SEGMENT_SECONDS,
         timeout_seconds: float = 5.0,
     ) -> None:
-        """`lost` is called with the number of dropped outcomes, on any thread. `flush_seconds`: how long outcomes are
-        collected before they are written. `timeout_seconds`: how long the server may take to reply.
+        """`lost` is called with the number of dropped outcomes, on any thread. `process` returns the name of this
+        process. `flush_seconds`: how long outcomes are collected before they are written; `segment_seconds`: the same
+        for segments. `timeout_seconds`: how long the server may take to reply.
         """
         self._flush_seconds = flush_seconds
         self._channel = Channel(Address(url), timeout_seconds)
@@ -62,8 +68,11 @@ class RedisResults:
         self._kept: PerProbe | None = None
         """None until the content of the stream has been read."""
         self._waiting: deque[RawResult] = deque()
+        self._segments = SegmentWriter(node, process, seconds=segment_seconds)
         self._on_lost = lost
         self._lost = 0
+        self._dropped: Lost | None = None
+        """Outcomes that `add` has dropped since the last flush."""
         self._stopped = threading.Event()
         self._has_results = threading.Event()
         self._thread: threading.Thread | None = None
@@ -74,7 +83,9 @@ class RedisResults:
         self._waiting.append(result)
         if len(self._waiting) > _MOST_WAITING:
             with contextlib.suppress(IndexError):  # the queue is empty: the outcomes are being written
-                self._waiting.popleft()
+                at = int(self._waiting.popleft().at)
+                with self._lock:
+                    self._dropped = joined(self._dropped, Lost(at, at, 1))
                 self._on_lost(1)
         if not self._has_results.is_set():
             self._has_results.set()
@@ -103,19 +114,30 @@ class RedisResults:
     def _run(self) -> None:
         reset_priority()  # the probe thread, whose priority is raised, started this one
         while not self._stopped.is_set():
-            self._has_results.wait()
+            self._has_results.wait(self._segments.due_in)
             self._stopped.wait(self._flush_seconds)
             self._has_results.clear()
-            self._flush()
-        self._flush()  # outcomes that arrived during the last flush
+            if self._flush():
+                self._segments.write(self._channel)
+        if self._flush():  # outcomes that arrived during the last flush
+            self._segments.end(self._channel)
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
+        """Write the pending outcomes, after adding them to the segment. Return False if the server did not take them:
+        then it would not take a segment either.
+        """
         results: list[RawResult] = []
         with contextlib.suppress(IndexError):  # the queue is empty; `add` may remove outcomes concurrently
             while len(results) < _MOST_WAITING:
                 results.append(self._waiting.popleft())
+        with self._lock:
+            dropped, self._dropped = self._dropped, None
+        if dropped is not None:
+            self._segments.drop(dropped)
+        for one in results:
+            self._segments.take(one)
         if not results:
-            return
+            return True
         try:
             self._write(results)
         except (StoreUnreachable, StoreBroken, ResponseError) as error:
@@ -123,10 +145,11 @@ class RedisResults:
                 log.warning("cannot write probe outcomes; dropping them", error=str(error))
             self._lost += len(results)
             self._on_lost(len(results))
-        else:
-            if self._lost:
-                log.info("writing probe outcomes again", lost=self._lost)
-            self._lost = 0
+            return False
+        if self._lost:
+            log.info("writing probe outcomes again", lost=self._lost)
+        self._lost = 0
+        return True
 
     def _write(self, results: Sequence[RawResult]) -> None:
         """Write the outcomes in one round trip, which also deletes excess entries from the previous write."""

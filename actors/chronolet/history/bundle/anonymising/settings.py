@@ -40,8 +40,8 @@ KEPT = frozenset(
     kube_reserved log_format max_container_restart_period max_device_plugins max_parallel_image_pulls
     max_parallel_starts max_pods maximum_dead_containers maximum_dead_containers_per_container
     memory_reservation_policy memory_throttling_factor minimum_container_ttl_duration minimum_image_ttl_duration
-    node_affinity node_capacity pleg_relist_period pleg_relist_threshold pod_max_pids port probe_kill_hold
-    probe_kills_per_minute probe_overload_protection probe_unjudged_limit qos_reserved redis_appendfsync
+    node_affinity node_capacity pleg_relist_period pleg_relist_threshold pod_max_pids port probe_history_max_age
+    probe_kill_hold probe_kills_per_minute probe_overload_protection probe_unjudged_limit qos_reserved redis_appendfsync
     redis_maxmemory redis_password serialize_image_pulls shards system_reserved topology_manager_policy
     wait_for_resources
     """.split()  # noqa: SIM905 - a list of sixty strings is harder to read

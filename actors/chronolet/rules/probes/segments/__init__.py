@@ -1,0 +1,1 @@
+"""Segments: the raw outcomes of one process's probes over a minute, as compact records (docs/adr/0056)."""
