@@ -16,7 +16,7 @@ from chronolet.keeper import problems, signals, wanted
 from chronolet.keeper.policy import Policy
 from chronolet.keeper.state import Attempts, ProbeFiles, State
 from chronolet.kernel.decider import Effect, EffectFailed
-from chronolet.rules.probes.segments.files import FilePart, part_of
+from chronolet.rules.probes.segments.file_names import FilePart, part_of
 from chronolet_schemas import keeper
 from chronolet_schemas.envelope import START, Event, Position
 

@@ -10,7 +10,8 @@ import msgpack
 import pytest
 
 from chronolet.kernel.log.archive import ArchiveDamaged
-from chronolet.rules.probes.segments.files import SegmentFiles, part_of
+from chronolet.rules.probes.segments.file_names import part_of
+from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.gaps import head_of
 from chronolet.rules.probes.segments.recorder import Recorder
 from chronolet.rules.probes.segments.segment import Segment

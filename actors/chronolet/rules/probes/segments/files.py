@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgpack
 import msgspec
@@ -22,23 +22,15 @@ from msgspec import Struct
 from chronolet.kernel.log.archive import ArchiveDamaged
 from chronolet.kernel.log.archive_storage import ArchiveStorage, Readable
 from chronolet.rules.probes.segments.encoding import FORMAT, SegmentDamaged, columns, from_plain
+from chronolet.rules.probes.segments.file_names import SUFFIX, FilePart, part_of
 from chronolet.rules.probes.segments.gaps import Head, head_of
 from chronolet.rules.probes.segments.segment import Segment
 from chronolet_schemas.envelope import START, Position
 
-SUFFIX = ".probes"
 _LOST = ".lost"
 _MAGIC = b"chronolet probes 1\n"
 _CHUNK = 64 * 1024
 _LARGEST_BYTES = 256 << 20
-
-
-class FilePart(NamedTuple):
-    """A file, and the part of the stream that it has according to its name: after `after` and up to `last`."""
-
-    after: Position
-    last: Position
-    name: str
 
 
 class Header(Struct, frozen=True):
@@ -165,15 +157,6 @@ class SegmentFiles:
             return msgspec.convert(content, Header)
         except msgspec.ValidationError as error:
             raise SegmentDamaged(f"unreadable header: {error}") from error
-
-
-def part_of(name: str) -> FilePart | None:
-    """Return the part that a file has according to its name; None if it is no file of segments."""
-    with contextlib.suppress(ValueError):
-        if name.endswith(SUFFIX):
-            after, last = name.removesuffix(SUFFIX).split("..")
-            return FilePart(Position.parse(after), Position.parse(last), name)
-    return None
 
 
 def _objects(file: Readable) -> Iterator[Any]:
