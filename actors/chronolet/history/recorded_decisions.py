@@ -59,6 +59,16 @@ class Recorded(NamedTuple):
         """The first entry of the decision."""
         return self.group.entries[0]
 
+    def again(self) -> tuple[Event, ...]:
+        """Make the decision again, and return the events; none if its input is not known. Raises what the decider
+        raises.
+        """
+        if self.made is None:
+            return ()
+        decider = self.kind.decider
+        state = decider.initial if self.known is None else self.known
+        return tuple(decider.decide(state, self.made.message, self.made.now))
+
 
 class _Owner(NamedTuple):
     """The current owner of a shard. `actor`: as in the field of its entries."""

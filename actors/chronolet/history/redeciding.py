@@ -111,14 +111,14 @@ class Redeciding:
         state = decider.initial if one.known is None else one.known
         name = type(made.message).__name__
         try:
-            again = list(decider.decide(state, made.message, made.now))
+            again = one.again()
         except Exception as error:  # noqa: BLE001 - a changed decider may fail in any way
             reason = f"{name} makes the decider fail: {type(error).__name__}: {error}"
             yield _finding(self._kind_of_difference(made.message, state, events), one.first, reason)
             return
         if not whole:
             again = again[: len(events)]
-        if again != list(events):
+        if again != tuple(events):
             number, reason = _difference(name, events, again)
             found = self._kind_of_difference(made.message, state, events)
             yield _finding(found, one.group.entries[min(number, len(events) - 1)], reason)

@@ -50,7 +50,7 @@ def test_both_runs_side_by_side(node: WrittenNode) -> None:
     result = node.run("replay", "--set", f"{FIELD}=4")
     assert (result.status, result.errors) == (0, "")
     head, _, restarts, stops, _, until, _, columns, *rows = result.output.splitlines()
-    assert head == f"What if {FIELD}=4: 26 decisions made again."
+    assert head == f"What if {FIELD}=4: 9 decisions made again."
     assert restarts == "pod/default/web/app: 1 restart instead of 2 (estimate)"
     assert stops == "pod/default/web/app: 1 stop for a failed probe instead of 2 (estimate)"
     assert until.startswith("Exact up to 2027-01-15T08:00:30Z, when the outside world begins to differ; an estimate")
@@ -91,6 +91,14 @@ def test_a_range_ends_before_the_difference(node: WrittenNode) -> None:
     assert "The outside world does not differ in this range." in result.output
     assert "failed, 1 of 2" in result.output
     assert "failed, 1 of 4" in result.output
+
+
+def test_a_range_may_end_within_a_decision(node: WrittenNode) -> None:
+    for number in range(20, 60):
+        result = node.run("replay", "--set", f"{FIELD}=2", "--to", f"#{number}")
+        assert "The outside world does not differ in this range.\n" in result.output, number
+        assert "instead of" not in result.output, number
+        assert "estimate" not in result.output, number
 
 
 def test_another_manifest(node: WrittenNode, tmp_path: Path) -> None:
@@ -135,6 +143,7 @@ def test_a_bundle_answers_as_the_node_does(node: WrittenNode, tmp_path: Path) ->
         ("image-gc-period=1h", "does not follow from what the log records; settings that can be changed: "),
         ("pod/web/app.livenessProbe.periodSeconds=5", "but the log has only the outcomes of the probes that ran"),
         ("pod/web/app.livenessProbe.failureThreshold=0", "found '0', expected a whole number of at least 1"),
+        (f"{FIELD}={'9' * 5000}", "expected a whole number of at least 1"),
         ("nonsense", "found 'nonsense', expected NAME=VALUE, such as image-gc-high-threshold=70"),
     ],
 )

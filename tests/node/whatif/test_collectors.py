@@ -104,6 +104,32 @@ def test_a_disk_that_was_not_read() -> None:
     assert any("the log has no readings of the disk" in one for one in answer.unknown)
 
 
+def test_nothing_is_exact_while_only_the_record_collects_no_images() -> None:
+    disk = Disk(high_threshold_percent=100)
+    disk.sizes["image0"] = 900
+    scan = images.Looked(node=NODE, policy=disk.policy, images=(image_gc.Image(id="image0", size_bytes=900),))
+    disk.node.tell("image_gc", "node", scan)
+    disk.node.passes(10 * MINUTE)
+    disk.request()
+    answer = ask(disk.node, "image-gc-high-threshold=85")
+    assert answer.runs.assumed
+    assert answer.exact == []
+
+
+def test_runs_that_fail_only_with_the_change_are_not_all_in_the_log() -> None:
+    def run(high: int) -> RecordedNode:
+        disk = Disk(high_threshold_percent=high, low_threshold_percent=10, min_age_milliseconds=2 * MINUTE)
+        disk.sizes["young"] = 750
+        for _ in range(5):
+            disk.look()
+            disk.node.passes(MINUTE)
+        return disk.node
+
+    answer, live = ask(run(85), "image-gc-high-threshold=70"), lived(run(70))
+    assert answer.exact == live[: len(answer.exact)]
+    assert answer.runs.assumed
+
+
 def test_thresholds_that_contradict_each_other() -> None:
     with pytest.raises(ChangeError, match="low threshold: found 80, expected less than the high threshold, 70, with"):
         ask(filled((100,)).node, "image-gc-high-threshold=70")

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chronolet.node.whatif.wanted import ChangeError
+from chronolet.prober.signals import ProbeOutcome
 from chronolet_schemas import codec, data_fields, kernel
 from chronolet_schemas.podspec import ExecAction, Pod, Probe
 from chronolet_schemas.prober import Outcome, ProbeName
 from tests.deciders.pod.life import POD, container, manifest
 from tests.node.whatif.questions import Answer, ask, lived
 from tests.support import redecided
-from tests.support.recorded_node import RecordedNode
+from tests.support.recorded_node import NOON, RecordedNode
 
 PERIOD = 10_000
 FIELDS: dict[ProbeName, str] = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
@@ -127,6 +128,27 @@ def test_a_container_that_only_the_change_kills_starts_again_after_its_back_off(
     ]
 
 
+def test_a_run_that_has_not_ended_in_the_record_does_not_end_in_the_estimate() -> None:
+    node = RecordedNode()
+    node.start()
+    node.apply(manifest())
+    for _ in range(3):
+        node.passes(1_000)
+        node.dies(POD)
+        node.passes(60_000)
+    node.passes(3_600_000)
+    assert ask(node, "max-container-restart-period=1s").counted("restarts") == (3, 3)
+
+
+def test_a_container_that_only_the_change_restarts_is_probed_after_its_initial_delay() -> None:
+    one = Probe(exec=ExecAction(command=("x",)), failure_threshold=9, initial_delay_seconds=25)
+    answer = ask(
+        ran(probed("Liveness", one), "Liveness", ["failure"] * 7), "pod/web/app.livenessProbe.failureThreshold=1"
+    )
+    stops = [row.at - NOON for row in answer.rows if row.changed.startswith("stopped: ")]
+    assert stops == [10_000, 40_000]  # started at once, and at 50 s
+
+
 def test_the_same_threshold_changes_nothing() -> None:
     answer = ask(
         ran(probed("Liveness", probe(2)), "Liveness", ["failure", "failure", "success"]),
@@ -228,6 +250,20 @@ def test_damaged_entries_are_named_and_the_rest_is_answered() -> None:
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
     assert any(one.startswith("what 1 entries of the log say: they cannot be read") for one in answer.unknown)
     assert answer.counted("stops for a failed probe")[0] == 2
+    assert answer.runs.assumed
+
+
+def test_decisions_that_differ_even_without_the_change_are_not_exact() -> None:
+    node = RecordedNode()
+    node.start(max_container_restart_period=1_000)
+    del node.server.log[0]  # the usual settings are assumed instead
+    node.apply(manifest(container(liveness_probe=probe(9))))
+    node.passes(1_000)
+    node.dies(POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=8")
+    assert any("not made again as recorded even without it" in one for one in answer.unknown)
+    assert answer.runs.assumed
+    assert answer.exact == []
 
 
 def test_decisions_without_recorded_inputs_are_taken_as_recorded() -> None:
@@ -238,6 +274,7 @@ def test_decisions_without_recorded_inputs_are_taken_as_recorded() -> None:
     ]
     answer = ask(node, "pod/web/app.readinessProbe.failureThreshold=2", "max-container-restart-period=9s", check=False)
     assert any("their input is not in the log" in one for one in answer.unknown)
+    assert answer.exact == []
 
 
 def test_settings_that_cannot_be_read_are_named() -> None:
@@ -265,3 +302,24 @@ def test_two_pods_that_differ_from_the_beginning_of_the_range() -> None:
     answer = ask(node, manifests=plain, after=begin)
     assert answer.counted("stops for a failed probe") == (2, 0)
     assert answer.counted("restarts") == (2, 0)
+
+
+def test_nothing_is_exact_after_a_kill_that_only_the_change_asks_for() -> None:
+    node = RecordedNode()
+    node.start()
+    for name in ("a", "b"):
+        one = probed("Liveness", probe(3))
+        node.apply(replace(one, metadata=replace(one.metadata, name=name)), uid=name)
+    node.passes(PERIOD)
+    key = "default/b/app/Liveness"
+    (worker,) = node.kinds["prober"].decider.outstanding(node.states["prober"][key])
+    short = ProbeOutcome(
+        intent=worker.intent, outcome="failure", at=node.now, milliseconds=5, output="x", short_of=("cpu",)
+    )
+    node.tell("prober", key, short)
+    for _ in range(2):
+        node.passes(PERIOD)
+        node.probe("failure", "default/a")
+    answer = ask(node, "pod/a/app.livenessProbe.failureThreshold=9", "pod/b/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("stops for a failed probe") == (0, 1)
+    assert {row.certainty for row in answer.rows if row.at > NOON + PERIOD} == {"estimate"}

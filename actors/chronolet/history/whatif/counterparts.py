@@ -1,7 +1,7 @@
 """Finds the counterparts of recorded signals and events in the changed run. Pure.
 
-Input: a recorded decision, the effects and events of the changed run. Output: the signal as the changed run gets it;
-the events that only one run has. Next: `two_runs`.
+Input: a recorded decision, the effects and events of the changed run. Output: the decision without the change; the
+signal as the changed run gets it; the events that only one run has. Next: `two_runs`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,20 @@ def addressed(change: Change, one: Recorded, signal: Any, effects: Sequence[Effe
         return None
     subject = {"subject": same.subject} if getattr(signal, "subject", "") else {}
     return msgspec.structs.replace(found, intent=same.intent, **subject)
+
+
+def made_again(one: Recorded) -> tuple[Event, ...] | None:
+    """Return the events of a recorded decision as this release decides without the change; None if it fails."""
+    try:
+        return one.again()
+    except Exception:  # noqa: BLE001 - what another release has recorded may make a decider fail in any way
+        return None
+
+
+def is_whole(one: Recorded) -> bool:
+    """Whether the range has all events of its last decision."""
+    again, events = made_again(one) or (), tuple(one.events)
+    return len(again) <= len(events) or again[: len(events)] != events
 
 
 def matched(one: Recorded, events: Sequence[Event]) -> tuple[list[Event], dict[str, Event | None]]:

@@ -17,7 +17,7 @@ from typing import Any
 from chronolet.history.deciding_processes import DecidingProcesses, KindsOf
 from chronolet.history.recorded_decisions import Damaged, Recorded, RecordedDecisions
 from chronolet.history.whatif.change import Both, Certainty, Change, EntityName, Estimating, Step
-from chronolet.history.whatif.counterparts import addressed, matched
+from chronolet.history.whatif.counterparts import addressed, is_whole, made_again, matched
 from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Due, Kind
 from chronolet_schemas import codec
@@ -59,9 +59,11 @@ class TwoRuns:
         self.first: Step | None = None
         """The first step after which the outside world differs."""
         self.decisions = 0
-        """Number of recorded decisions that were decided with the change."""
+        """Number of recorded decisions that were decided with the change, without those that were only estimated."""
         self._damaged = 0
         self._failed: list[str] = []
+        self._other_release = 0
+        """Number of recorded decisions that the deciders do not make again, even without the change."""
         self.unread = 0
         """Number of recorded decisions about parts of the change whose input is not known."""
 
@@ -73,9 +75,10 @@ class TwoRuns:
             yield from self._next(one)
 
     def end(self, at: int) -> Iterator[Step]:
-        """End the range at this time (milliseconds)."""
+        """End the range at this time (milliseconds). A decision of which it has only the first events is left out."""
         for one in self._recorded.end():
-            yield from self._next(one)
+            if isinstance(one, Damaged) or is_whole(one):
+                yield from self._next(one)
         self._begin()
         yield from self._time_passes(max(at, self._now), ended=True)
         for estimate in self._estimates.values():
@@ -90,6 +93,11 @@ class TwoRuns:
         """Yield what the record does not tell, each as a sentence without a full stop."""
         if self.unread:
             yield f"what led to {self.unread} decisions, which are taken as recorded: their input is not in the log"
+        if self._other_release:
+            yield (
+                f"what {self._other_release} decisions would have been with the change: they are not made again as "
+                "recorded even without it; see `chronolet replay --verify`"
+            )
         if self._damaged:
             yield f"what {self._damaged} entries of the log say: they cannot be read; see `chronolet replay --verify`"
         if self._failed:
@@ -100,7 +108,11 @@ class TwoRuns:
     # -- the record ----------------------------------------------------------------------------------------------
     def _next(self, one: Recorded | Damaged) -> Iterator[Step]:
         if isinstance(one, Damaged):
-            self._damaged += one.entry.position > self._after
+            if one.entry.position > self._after:
+                self._damaged += 1
+                kind, _, key = one.entry.entity.partition("/")
+                if (damaged := self._change.part((kind, key))) is not None:
+                    self._assumed.add(damaged)
             return
         entity = (one.kind.name, one.key)
         part = self._change.part(entity)
@@ -110,7 +122,6 @@ class TwoRuns:
         if one.first.position <= self._after:
             return
         self._begin()
-        self.decisions += one.made is not None
         self.unread += one.made is None
         yield from self._time_passes(self._now if one.made is None else one.made.now, part)
         if part in self._estimates:
@@ -134,7 +145,11 @@ class TwoRuns:
         kind = self._processes.kind(one.process, one.kind.name)
         self._kinds[kind.name], self._recording[kind.name] = kind, one.kind
         events: tuple[Event, ...] = tuple(one.events)
-        if one.made is not None:
+        if one.made is None:
+            self._assumed.add(part)  # with the change, it may have been another decision
+        else:
+            self.decisions += 1
+            self._make_again(one, part)
             message = self._message(one, kind, changed)
             state = kind.decider.initial if changed is None else changed
             events = () if message is None else self._events(part, entity, state, message, one.made.now)
@@ -146,6 +161,16 @@ class TwoRuns:
         yield step
         yield from self._delivered(new, step)
         self._look_outside(part, step)
+        # What follows now must not wait for the part's next decision: other parts may differ from now on, too.
+        yield from self._repeated(part, entity, step.at, ended=False)
+
+    def _make_again(self, one: Recorded, part: str) -> None:
+        """Make a recorded decision again without the change. If the events differ, as those of another release may, a
+        difference with the change does not follow from the change alone.
+        """
+        if made_again(one) != tuple(one.events):
+            self._assumed.add(part)
+            self._other_release += 1
 
     def _message(self, one: Recorded, kind: Kind[Any], changed: Any) -> Message | None:
         """Return the input of a recorded decision as it is in the changed run; None if it does not arrive there."""

@@ -185,6 +185,8 @@ class NodeChange:
     ) -> Iterator[tuple[int, Message | None]]:
         if entity[0] == "prober" and states.recorded is not None and states.changed is not None:
             yield from repeats(states.recorded, states.changed, until, ended=ended)
+        elif entity[0] == "image_gc" and _lacks_scans(states.recorded, states.changed):
+            yield until, None
 
     def estimating(self, part: str, states: Mapping[EntityName, Both], at: int) -> Estimating:
         if part == "image_gc":
@@ -216,6 +218,16 @@ class NodeChange:
         changed = replace(policy, **self._wanted.container_policy)
         _expect_no_problem(container_policy.problem(changed))
         return changed
+
+
+def _lacks_scans(recorded: Any, changed: Any) -> bool:
+    """Whether the record lacks scans of images that lead to runs with the change: one run fails after the other, which
+    only they would tell, or only the change has periodic runs.
+    """
+    if recorded is None or changed is None or recorded.policy is None or changed.policy is None:
+        return False
+    only_changed = image_policy.collects(changed.policy) and not image_policy.collects(recorded.policy)
+    return changed.failures > recorded.failures or only_changed
 
 
 def _expect_no_problem(problem: str) -> None:

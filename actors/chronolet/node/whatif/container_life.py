@@ -30,7 +30,7 @@ _DEFAULT_GRACE_SECONDS = 30
 
 
 class Run(NamedTuple):
-    """A recorded run that has ended; `own`: by itself."""
+    """A recorded run; `own`: whether it has ended by itself."""
 
     milliseconds: int
     exit_code: int
@@ -129,7 +129,7 @@ class Life:
         """Decide an outcome, if the probe runs now; return the events."""
         state = self._probes[name]
         worker = next(iter(DECIDER.outstanding(state)), None)
-        if worker is None:
+        if worker is None or outcome.at < state.from_at:
             return ()
         events = DECIDER.decide(state, replace(outcome, intent=worker.intent, short_of=()), outcome.at)
         for event in events:
@@ -141,7 +141,12 @@ class Life:
         if name == "Startup":
             for other, state in self._probes.items():
                 gate = prober.GateOpened(
-                    pod=state.pod, uid=state.uid, container=state.container, probe=state.probe, id=state.id, from_at=at
+                    pod=state.pod,
+                    uid=state.uid,
+                    container=state.container,
+                    probe=state.probe,
+                    id=state.id,
+                    from_at=max(state.from_at, at),
                 )
                 self._probes[other] = DECIDER.evolve(state, gate) or state
         elif name == "Readiness":
@@ -228,7 +233,7 @@ class Life:
             id=name,
             started_at=at,
             ip=state.ip,
-            from_at=at,
+            from_at=at + state.definition.initial_delay_seconds * 1000,
             started="Startup" not in self._probes,
             **ref,
         )

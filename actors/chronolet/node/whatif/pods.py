@@ -51,8 +51,8 @@ class Runs:
     """The recorded runs and probe outcomes of the containers of one pod, with one uid."""
 
     def __init__(self) -> None:
-        self.ended: dict[str, dict[int, Run]] = {}
-        """By container and attempt."""
+        self.runs: dict[str, dict[int, Run]] = {}
+        """By container and attempt. A run that has not ended does not end by itself, as far as is known."""
         self.outcomes: dict[_Probe, list[tuple[int, ProbeOutcome]]] = {}
         self._last: dict[_Probe, prober.State] = {}
         self._stopped: set[tuple[str, str]] = set()
@@ -64,12 +64,14 @@ class Runs:
             return
         for event in one.events:
             match event:
+                case pod.ContainerStarted():
+                    self.runs.setdefault(event.container, {})[event.attempt] = Run(0, 0, own=False)
                 case pod.ContainerStopRequested():
                     self._stopped.add((event.container, event.id))
                 case pod.ContainerExited():
                     own = (event.container, event.id) not in self._stopped
                     lasted = max(event.finished_at - event.started_at, 0)
-                    self.ended.setdefault(event.container, {})[event.attempt] = Run(lasted, event.exit_code, own)
+                    self.runs.setdefault(event.container, {})[event.attempt] = Run(lasted, event.exit_code, own)
                 case _:
                     pass
 
@@ -142,7 +144,7 @@ class PodEstimate:
     def _close(self, at: int, why: str) -> None:
         self._until, self._why = at, why
         self._outcomes = self._runs.all_outcomes(at)
-        self._ended = {name: dict(found) for name, found in self._runs.ended.items()}
+        self._recorded = {name: dict(found) for name, found in self._runs.runs.items()}
 
     def end(self, at: int) -> Iterator[Step]:
         if self._until is None:
@@ -154,7 +156,7 @@ class PodEstimate:
             if one.name not in self._differ or one.kind not in ("app", "sidecar"):
                 continue
             mine = {probe: state for (name, probe), state in self._probes.items() if name == one.name}
-            recorded = RecordedLife(self._ended.get(one.name, {}), self._outcomes.get(one.name, {}))
+            recorded = RecordedLife(self._recorded.get(one.name, {}), self._outcomes.get(one.name, {}))
             life = Life(self._state, one, mine, recorded, self._limits)
             for when, event in life.events(self._at, self._until):
                 yield Step(when, None, self._entity, (), (event,), "estimate")

@@ -40,6 +40,7 @@ _POD = re.compile(r"pod/(?:([^/=]+)/)?([^/=]+)/([^/.=]+)\.([A-Za-z]+)\.([A-Za-z]
 _WHEN = ("periodSeconds", "initialDelaySeconds", "timeoutSeconds")
 """Fields of a probe that change when it runs and what it returns."""
 _MOST = 2**31 - 1
+_MOST_DIGITS = 10
 
 
 class ChangeError(Exception):
@@ -142,7 +143,7 @@ def _threshold(name: str, value: str, namespace: str) -> tuple[ProbeField, int]:
         )
     if field not in THRESHOLDS:
         raise ChangeError(f"{name}: found {field}, expected {' or '.join(THRESHOLDS)}")
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= _MOST:
+    if not value.isascii() or not value.isdigit() or len(value) > _MOST_DIGITS or not 1 <= int(value) <= _MOST:
         raise ChangeError(f"{name}: found {value!r}, expected a whole number of at least 1")
     if field == "successThreshold" and PROBES[probe] != "Readiness" and int(value) != 1:
         raise ChangeError(f"{name}: found {value}, expected 1: a {probe} may have no other successThreshold")

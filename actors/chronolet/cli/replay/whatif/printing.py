@@ -27,8 +27,8 @@ _SINGULAR = {
 
 
 class Found(NamedTuple):
-    """The answer. `first`: the decision after which the outside world differs; `assumed`: whether outcomes of probes
-    were assumed before that; `decisions`: how many recorded ones were decided with the change.
+    """The answer. `first`: the decision after which the outside world differs; `assumed`: whether something that the
+    log lacks was assumed before that; `decisions`: how many recorded ones were decided with the change, not estimated.
     """
 
     rows: Sequence[Row]
@@ -66,7 +66,7 @@ def _sentence(one: Count, certainty: str) -> str:
 
 def _until(found: Found) -> str:
     if found.first is None:
-        assumed = "; outcomes of probes that the log leaves out as repetitions are assumed" if found.assumed else ""
+        assumed = "; what the log lacks is assumed, by the rules in docs/commands.md, what-if" if found.assumed else ""
         return f"The outside world does not differ in this range{assumed}."
     return (
         f"Exact up to {ages.rfc3339(found.first.at)}, when the outside world begins to differ; an estimate from there "
