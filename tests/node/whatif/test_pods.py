@@ -128,6 +128,22 @@ def test_a_container_that_only_the_change_kills_starts_again_after_its_back_off(
     ]
 
 
+@pytest.mark.parametrize(("seconds", "restarts"), [((300, 1, 300), 2), ((1, 300, 1), 5)])
+def test_the_back_off_of_an_estimate_is_that_of_the_agent_that_runs_then(seconds: Sequence[int], restarts: int) -> None:
+    node = RecordedNode()
+    for number, each in enumerate(seconds):
+        node.start(max_container_restart_period=each * 1000)
+        if not number:
+            node.apply(probed("Liveness", probe(9)))
+        node.passes(PERIOD)
+        node.probe("success" if number < len(seconds) - 1 else "failure", POD)
+    for _ in range(4):
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("restarts") == (0, restarts)
+
+
 def test_a_run_that_has_not_ended_in_the_record_does_not_end_in_the_estimate() -> None:
     node = RecordedNode()
     node.start()

@@ -42,6 +42,7 @@ class TwoRuns:
         """The kinds as the latest process decides, with the change."""
         self._recording = {kind.name: kind for kind in kinds}
         """The kinds as the latest process decided."""
+        self._process = ""
         self._processes = DecidingProcesses(changed, change.kinds_of)
         self._parts: dict[str, dict[EntityName, Both]] = {}
         """The states of the entities of each part that is not estimated."""
@@ -118,6 +119,7 @@ class TwoRuns:
         part = self._change.part(entity)
         if part is None:
             return
+        self._follow_process(one)
         self._change.note(one)
         if one.first.position <= self._after:
             return
@@ -128,6 +130,13 @@ class TwoRuns:
             yield from self._estimates[part].add(one)
         else:
             yield from self._decided(one, entity, part)
+
+    def _follow_process(self, one: Recorded) -> None:
+        """Decide from now on as the process that has made this decision."""
+        if one.process and one.process != self._process:
+            self._process = one.process
+            self._kinds = {name: self._processes.kind(one.process, name) for name in self._kinds}
+        self._recording[one.kind.name] = one.kind
 
     def _begin(self) -> None:
         """Begin the changed run with the states of the record."""
@@ -142,8 +151,7 @@ class TwoRuns:
 
     def _decided(self, one: Recorded, entity: EntityName, part: str) -> Iterator[Step]:
         changed = self._both(part, entity).changed
-        kind = self._processes.kind(one.process, one.kind.name)
-        self._kinds[kind.name], self._recording[kind.name] = kind, one.kind
+        kind = self._kinds[one.kind.name]
         events: tuple[Event, ...] = tuple(one.events)
         if one.made is None:
             self._assumed.add(part)  # with the change, it may have been another decision
@@ -321,7 +329,7 @@ class TwoRuns:
         if all(self._noticed(one, both.recorded) == self._noticed(one, both.changed) for one, both in mine.items()):
             return
         self.first = self.first or step
-        self._estimates[part] = self._change.estimating(part, states, step.at)
+        self._estimates[part] = self._change.estimating(part, states, step.at, self._kinds)
         for entity in self._parts.pop(part, {}):
             self._timers.pop(entity, None)
 
