@@ -213,6 +213,37 @@ def test_a_pod_that_ends_is_estimated_up_to_its_end() -> None:
     assert any("after TerminationRequested in the log" in one for one in answer.unknown)
 
 
+def applied_twice(threshold: int, outcomes: Sequence[Outcome], *, withdrawn: bool) -> RecordedNode:
+    """Return a node whose pod was applied, withdrawn or not, and applied again; its probe had the same outcomes both
+    times.
+    """
+    node = RecordedNode()
+    node.start()
+    for uid in ("u1", "u2"):
+        node.apply(probed("Liveness", probe(threshold)), uid=uid)
+        for outcome in outcomes:
+            node.passes(PERIOD)
+            node.probe(outcome, POD)
+        if withdrawn:
+            node.withdraw(POD, uid=uid)
+            node.passes(PERIOD)
+    return node
+
+
+@pytest.mark.parametrize("withdrawn", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (2, 9)])
+def test_a_pod_that_is_applied_again_is_decided_again_with_the_change(
+    before: int, after: int, *, withdrawn: bool
+) -> None:
+    outcomes: list[Outcome] = ["failure"] * 3
+    node = applied_twice(before, outcomes, withdrawn=withdrawn)
+    answer = ask(node, f"pod/web/app.livenessProbe.failureThreshold={after}")
+    assert answer.exact == lived(applied_twice(after, outcomes, withdrawn=withdrawn))[: len(answer.exact)]
+    assert answer.counted("stops for a failed probe") == (2 * (before <= 3), 2 * (after <= 3))
+    counts = {row.changed.rpartition(" of ")[2] for row in answer.rows if " probe failed" in row.changed}
+    assert counts == {str(after)}
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [

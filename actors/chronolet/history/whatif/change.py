@@ -94,6 +94,11 @@ class Change(Protocol):
         inputs that changed nothing.
         """
 
+    def begins_anew(self, one: Recorded) -> bool:
+        """Whether a part of the node begins a new life with this recorded decision, which does not depend on how it
+        lived before.
+        """
+
     def estimating(
         self, part: str, states: Mapping[EntityName, Both], at: int, kinds: Mapping[str, Kind[Any]]
     ) -> Estimating:

@@ -55,6 +55,8 @@ class TwoRuns:
         self._touched: set[EntityName] = set()
         """The entities that have changed since the outside worlds were compared."""
         self._estimates: dict[str, Estimating] = {}
+        self._ended: list[Estimating] = []
+        """The estimates of earlier lives of a part."""
         self._assumed: set[str] = set()
         """The parts for which something was assumed that the record lacks."""
         self.first: Step | None = None
@@ -103,7 +105,7 @@ class TwoRuns:
             yield f"what {self._damaged} entries of the log say: they cannot be read; see `chronolet replay --verify`"
         if self._failed:
             yield f"what follows from {len(self._failed)} messages with the change; the first is {self._failed[0]}"
-        for estimate in self._estimates.values():
+        for estimate in (*self._ended, *self._estimates.values()):
             yield from estimate.unknown()
 
     # -- the record ----------------------------------------------------------------------------------------------
@@ -126,6 +128,8 @@ class TwoRuns:
         self._begin()
         self.unread += one.made is None
         yield from self._time_passes(self._now if one.made is None else one.made.now, part)
+        if part in self._estimates and self._change.begins_anew(one):
+            yield from self._end_estimate(part)
         if part in self._estimates:
             yield from self._estimates[part].add(one)
         else:
@@ -140,14 +144,24 @@ class TwoRuns:
 
     def _begin(self) -> None:
         """Begin the changed run with the states of the record."""
-        if self._begun:
-            return
-        self._begun = True
+        if not self._begun:
+            self._begun = True
+            self._begin_from_record()
+
+    def _begin_from_record(self, only: str | None = None) -> None:
+        """Give the changed run the states of the record: those of one part, or all."""
         for kind, states in self._recorded.states.items():
             for key, state in states.items():
                 part = self._change.part((kind, key))
-                if part is not None and state is not None:
+                if part is not None and state is not None and only in (None, part):
                     self._set(part, (kind, key), Both(state, self._change.state((kind, key), state)))
+
+    def _end_estimate(self, part: str) -> Iterator[Step]:
+        """End the estimate of a part that begins a new life, which is decided again from the states of the record."""
+        estimate = self._estimates.pop(part)
+        yield from estimate.end(self._now)
+        self._ended.append(estimate)
+        self._begin_from_record(part)
 
     def _decided(self, one: Recorded, entity: EntityName, part: str) -> Iterator[Step]:
         changed = self._both(part, entity).changed

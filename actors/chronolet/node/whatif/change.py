@@ -195,6 +195,11 @@ class NodeChange:
         elif entity[0] == "image_gc" and _lacks_scans(states.recorded, states.changed):
             yield until, None
 
+    def begins_anew(self, one: Recorded) -> bool:
+        if one.kind.name != "pod" or one.after is None or not one.after.uid:
+            return False
+        return one.known is None or one.known.uid != one.after.uid
+
     def estimating(
         self, part: str, states: Mapping[EntityName, Both], at: int, kinds: Mapping[str, Kind[Any]]
     ) -> Estimating:

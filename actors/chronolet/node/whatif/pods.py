@@ -169,8 +169,8 @@ class PodEstimate:
             yield f"what would have become of pod/{pod_name}: its sandbox does not run when the difference begins"
         elif self._why:
             yield (
-                f"what would have become of pod/{pod_name} after {self._why} in the log: from there on, the runs of "
-                "its containers are shown as recorded"
+                f"what would have become of pod/{pod_name} after {self._why} in the log: from there on, as long as it "
+                "has the same uid, the runs of its containers are shown as recorded"
             )
         other = [name for name in sorted(self._differ) if self._kind(name) not in ("app", "sidecar")]
         if other:
