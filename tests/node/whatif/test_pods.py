@@ -206,6 +206,19 @@ def test_a_change_is_in_force_from_the_beginning_of_the_range() -> None:
     assert "started (attempt 0)" not in answer.changed
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_difference_at_the_beginning_of_the_range_needs_no_later_decision(*, goes_on: bool) -> None:
+    node = ran(probed("Liveness", probe(9)), "Liveness", ["failure"])
+    begin, since = node.server.last, node.now
+    if goes_on:
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    answer = ask(node, manifests={POD: manifest()}, after=begin)
+    assert answer.runs.first is not None
+    assert answer.runs.first.at == since
+    assert answer.exact == []
+
+
 def test_a_pod_that_ends_is_estimated_up_to_its_end() -> None:
     node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success"])
     node.withdraw(POD)

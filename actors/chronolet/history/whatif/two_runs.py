@@ -121,11 +121,12 @@ class TwoRuns:
         part = self._change.part(entity)
         if part is None:
             return
+        if one.first.position > self._after:
+            self._begin()
         self._follow_process(one)
         self._change.note(one)
         if one.first.position <= self._after:
             return
-        self._begin()
         self.unread += one.made is None
         yield from self._time_passes(self._now if one.made is None else one.made.now, part)
         if part in self._estimates and self._change.begins_anew(one):
@@ -143,10 +144,14 @@ class TwoRuns:
         self._recording[one.kind.name] = one.kind
 
     def _begin(self) -> None:
-        """Begin the changed run with the states of the record."""
-        if not self._begun:
-            self._begun = True
-            self._begin_from_record()
+        """Begin the changed run with the states of the record; it may differ at once."""
+        if self._begun:
+            return
+        self._begun = True
+        self._begin_from_record()
+        for part, states in list(self._parts.items()):
+            entity = next(iter(states))
+            self._look_outside(part, self._at(self._after.milliseconds, part, entity))
 
     def _begin_from_record(self, only: str | None = None) -> None:
         """Give the changed run the states of the record: those of one part, or all."""
