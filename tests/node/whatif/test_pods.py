@@ -303,6 +303,29 @@ def test_a_manifest_of_which_the_log_knows_nothing(given: Pod, found: str) -> No
         ask(node, manifests={POD: given})
 
 
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        manifest(container(image="busybox:0", liveness_probe=probe(1))),
+        manifest(),
+        probed("Liveness", Probe(exec=ExecAction(command=("x",)), failure_threshold=1, period_seconds=3)),
+    ],
+)
+def test_an_earlier_manifest_of_which_the_log_knows_nothing_can_be_left_out(earlier: Pod) -> None:
+    node = RecordedNode()
+    node.start()
+    node.apply(earlier)
+    node.withdraw(POD)
+    begin = node.server.last
+    node.apply(probed("Liveness", probe(1)), uid="u2")
+    node.passes(PERIOD)
+    node.probe("failure", POD)
+    given = {POD: probed("Liveness", probe(2))}
+    with pytest.raises(ChangeError, match="if the pod was changed later, choose --from after that"):
+        ask(node, manifests=given)
+    assert ask(node, manifests=given, after=begin).counted("stops for a failed probe") == (1, 0)
+
+
 def test_damaged_entries_are_named_and_the_rest_is_answered() -> None:
     node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success", "failure"])
     at = next(n for n, entry in enumerate(node.server.log) if entry.type.startswith("prober.ProbeSucceeded"))
