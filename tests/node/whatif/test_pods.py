@@ -226,6 +226,15 @@ def test_a_pod_that_ends_is_estimated_up_to_its_end() -> None:
     assert any("after TerminationRequested in the log" in one for one in answer.unknown)
 
 
+@pytest.mark.parametrize(("later", "stops"), [(0, 1), (1, 2)])
+def test_nothing_is_estimated_at_the_time_at_which_the_pod_ends(later: int, stops: int) -> None:
+    node = ran(probed("Liveness", probe(9)), "Liveness", ["failure"] * 2)
+    node.passes(later)
+    node.withdraw(POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("stops for a failed probe") == (0, stops)
+
+
 def applied_twice(threshold: int, outcomes: Sequence[Outcome], *, withdrawn: bool) -> RecordedNode:
     """Return a node whose pod was applied, withdrawn or not, and applied again; its probe had the same outcomes both
     times.
@@ -237,6 +246,7 @@ def applied_twice(threshold: int, outcomes: Sequence[Outcome], *, withdrawn: boo
         for outcome in outcomes:
             node.passes(PERIOD)
             node.probe(outcome, POD)
+        node.passes(1_000)
         if withdrawn:
             node.withdraw(POD, uid=uid)
             node.passes(PERIOD)

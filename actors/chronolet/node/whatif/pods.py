@@ -142,13 +142,14 @@ class PodEstimate:
         return getattr(event, "container", None) in self._differ
 
     def _close(self, at: int, why: str) -> None:
+        """End the estimate before this time."""
         self._until, self._why = at, why
         self._outcomes = self._runs.all_outcomes(at)
         self._recorded = {name: dict(found) for name, found in self._runs.runs.items()}
 
     def end(self, at: int) -> Iterator[Step]:
         if self._until is None:
-            self._close(at, "")
+            self._close(at + 1, "")  # what happens at the end of the range belongs to it
         assert self._until is not None and self._outcomes is not None  # noqa: PT018, S101 - set by `_close`
         if self._state is None or self._state.over or self._state.sandbox.phase != "running":
             return
