@@ -95,16 +95,20 @@ class TwoRuns:
     def unknown(self) -> Iterator[str]:
         """Yield what the record does not tell, each as a sentence without a full stop."""
         if self.unread:
-            yield f"what led to {self.unread} decisions, which are taken as recorded: their input is not in the log"
+            decisions = _many(self.unread, "decision")
+            yield f"what led to {decisions} taken as recorded, of which the log does not have the input"
         if self._other_release:
+            decisions = _many(self._other_release, "decision")
             yield (
-                f"what {self._other_release} decisions would have been with the change: they are not made again as "
-                "recorded even without it; see `chronolet replay --verify`"
+                f"what would have become with the change of {decisions} not made again as recorded even without it; "
+                "see `chronolet replay --verify`"
             )
         if self._damaged:
-            yield f"what {self._damaged} entries of the log say: they cannot be read; see `chronolet replay --verify`"
+            entries = _many(self._damaged, "entry", "entries")
+            yield f"what the log says in {entries} that cannot be read; see `chronolet replay --verify`"
         if self._failed:
-            yield f"what follows from {len(self._failed)} messages with the change; the first is {self._failed[0]}"
+            messages = _many(len(self._failed), "message")
+            yield f"what follows from {messages} with the change; the first is {self._failed[0]}"
         for estimate in (*self._ended, *self._estimates.values()):
             yield from estimate.unknown()
 
@@ -356,3 +360,7 @@ class TwoRuns:
         if state is None:
             return frozenset()
         return self._change.noticed(entity, self._kinds[entity[0]].decider, state)
+
+
+def _many(count: int, what: str, plural: str = "") -> str:
+    return f"1 {what}" if count == 1 else f"{count} {plural or f'{what}s'}"
