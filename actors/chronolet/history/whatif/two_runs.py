@@ -19,6 +19,7 @@ from chronolet.history.recorded_decisions import Damaged, Recorded, RecordedDeci
 from chronolet.history.whatif.change import Both, Certainty, Change, EntityName, Estimating, Step
 from chronolet.history.whatif.counterparts import addressed, is_whole, made_again, matched
 from chronolet.history.whatif.parts import LatestKinds, Parts
+from chronolet.history.whatif.unknown import Unknown
 from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Due, Kind
 from chronolet_schemas import codec
@@ -49,18 +50,11 @@ class TwoRuns:
         self._estimates: dict[str, Estimating] = {}
         self._ended: list[Estimating] = []
         """The estimates of earlier lives of a part."""
-        self._assumed: set[str] = set()
-        """The parts for which something was assumed that the record lacks."""
+        self._unknown = Unknown()
         self.first: Step | None = None
         """The first step after which the outside world differs."""
         self.decisions = 0
         """Number of recorded decisions that were decided with the change, without those that were only estimated."""
-        self._damaged = 0
-        self._failed: list[str] = []
-        self._other_release = 0
-        """Number of recorded decisions that the deciders do not make again, even without the change."""
-        self.unread = 0
-        """Number of recorded decisions about parts of the change whose input is not known."""
 
     def add(self, entry: Entry) -> Iterator[Step]:
         """Add the next entry of the log."""
@@ -82,25 +76,16 @@ class TwoRuns:
     @property
     def assumed(self) -> bool:
         """Whether something was assumed that the record lacks."""
-        return bool(self._assumed)
+        return bool(self._unknown.assumed)
+
+    @property
+    def unread(self) -> int:
+        """Number of recorded decisions about parts of the change whose input is not known."""
+        return self._unknown.unread
 
     def unknown(self) -> Iterator[str]:
         """Yield what the record does not tell, each as a sentence without a full stop."""
-        if self.unread:
-            decisions = _many(self.unread, "decision")
-            yield f"what led to {decisions} taken as recorded, of which the log does not have the input"
-        if self._other_release:
-            decisions = _many(self._other_release, "decision")
-            yield (
-                f"what would have become with the change of {decisions} not made again as recorded even without it; "
-                "see `chronolet replay --verify`"
-            )
-        if self._damaged:
-            entries = _many(self._damaged, "entry", "entries")
-            yield f"what the log says in {entries} that cannot be read; see `chronolet replay --verify`"
-        if self._failed:
-            messages = _many(len(self._failed), "message")
-            yield f"what follows from {messages} with the change; the first is {self._failed[0]}"
+        yield from self._unknown.sentences()
         for estimate in (*self._ended, *self._estimates.values()):
             yield from estimate.unknown()
 
@@ -108,10 +93,10 @@ class TwoRuns:
     def _next(self, one: Recorded | Damaged) -> Iterator[Step]:
         if isinstance(one, Damaged):
             if one.entry.position > self._after:
-                self._damaged += 1
+                self._unknown.damaged += 1
                 kind, _, key = one.entry.entity.partition("/")
                 if (damaged := self._change.part((kind, key))) is not None:
-                    self._assumed.add(damaged)
+                    self._unknown.assumed.add(damaged)
             return
         entity = (one.kind.name, one.key)
         part = self._change.part(entity)
@@ -123,7 +108,7 @@ class TwoRuns:
         self._change.note(one)
         if one.first.position <= self._after:
             return
-        self.unread += one.made is None
+        self._unknown.unread += one.made is None
         yield from self._time_passes(self._now if one.made is None else one.made.now, part)
         if part in self._estimates and self._change.begins_anew(one):
             yield from self._end_estimate(part)
@@ -162,7 +147,7 @@ class TwoRuns:
         kind = self._latest.changed[one.kind.name]
         events: tuple[Event, ...] = tuple(one.events)
         if one.made is None:
-            self._assumed.add(part)  # with the change, it may have been another decision
+            self._unknown.assumed.add(part)  # with the change, it may have been another decision
         else:
             self.decisions += 1
             self._make_again(one, part)
@@ -170,7 +155,7 @@ class TwoRuns:
             state = kind.decider.initial if changed is None else changed
             events = () if message is None else self._events(part, entity, state, message, one.made.now)
         if events != tuple(one.events) and self._change.may_be_late(one):
-            self._assumed.add(part)
+            self._unknown.assumed.add(part)
         new, other = matched(one, events)
         self._other.update(other)
         step = self._stepped(entity, part, one, events)
@@ -185,8 +170,8 @@ class TwoRuns:
         difference with the change does not follow from the change alone.
         """
         if made_again(one) != tuple(one.events):
-            self._assumed.add(part)
-            self._other_release += 1
+            self._unknown.assumed.add(part)
+            self._unknown.other_release += 1
 
     def _message(self, one: Recorded, kind: Kind[Any], changed: Any) -> Message | None:
         """Return the input of a recorded decision as it is in the changed run; None if it does not arrive there."""
@@ -213,8 +198,10 @@ class TwoRuns:
         try:
             return tuple(self._latest.changed[entity[0]].decider.decide(state, message, now))
         except Exception as error:  # noqa: BLE001 - a changed run may make a decider fail in any way
-            self._assumed.add(part)
-            self._failed.append(f"{type(message).__name__} of {'/'.join(entity)}: {type(error).__name__}: {error}")
+            self._unknown.assumed.add(part)
+            self._unknown.failed.append(
+                f"{type(message).__name__} of {'/'.join(entity)}: {type(error).__name__}: {error}"
+            )
             return ()
 
     # -- the changed run -----------------------------------------------------------------------------------------
@@ -241,7 +228,7 @@ class TwoRuns:
         )
 
     def _certainty(self, part: str) -> Certainty:
-        return "estimate" if self.first is not None or part in self._assumed else "exact"
+        return "estimate" if self.first is not None or part in self._unknown.assumed else "exact"
 
     def _delivered(self, events: Iterable[Event], after: Step) -> Iterator[Step]:
         """Deliver events that the record does not have, and those that follow from them, at once."""
@@ -296,7 +283,7 @@ class TwoRuns:
         if part in self._estimates:
             return
         for at, message in self._change.repeats(entity, self._parts.both(part, entity), until, ended=ended):
-            self._assumed.add(part)
+            self._unknown.assumed.add(part)
             if message is None:
                 continue
             step = self._reaction(self._latest.changed[entity[0]], entity, message, self._at(at, part, entity))
@@ -320,7 +307,3 @@ class TwoRuns:
         states = self._parts.of(part)
         self._estimates[part] = self._change.estimating(part, states, step.at, self._latest.changed)
         self._parts.remove(part)
-
-
-def _many(count: int, what: str, plural: str = "") -> str:
-    return f"1 {what}" if count == 1 else f"{count} {plural or f'{what}s'}"
