@@ -195,6 +195,20 @@ def test_with_another_restart_policy_a_container_stays_dead() -> None:
     assert answer.unknown == []
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_container_that_is_stopped_for_a_failed_probe_is_restarted_whatever_its_exit_code(code: int) -> None:
+    node = RecordedNode()
+    node.stopped_code = code
+    node.start()
+    node.apply(probed("Liveness", probe(2), restart_policy="OnFailure"))
+    for _ in range(3):
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    node.passes(5_000)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("restarts") == (1, 2)  # the third failure finds a container that has just been restarted
+
+
 def test_a_change_is_in_force_from_the_beginning_of_the_range() -> None:
     node = ran(probed("Liveness", probe(2)), "Liveness", ["failure", "failure"])
     middle = node.server.last

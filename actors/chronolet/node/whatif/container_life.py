@@ -26,6 +26,9 @@ Outcomes = Mapping[str, Sequence[tuple[int, ProbeOutcome]]]
 """The outcomes of a container's probes with their times, in order, by probe."""
 
 _KILLED = 137
+"""Stands for any exit code of a container that was stopped for a failed probe: it is restarted whatever the code is,
+except with the policy Never.
+"""
 _DEFAULT_GRACE_SECONDS = 30
 
 
