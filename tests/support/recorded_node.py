@@ -33,6 +33,9 @@ KINDS = ("pod", "prober", "container_gc", "image_gc")
 class RecordedNode:
     """One node. `now` is in milliseconds."""
 
+    stopped_code = 137
+    """The exit code of containers that are stopped."""
+
     def __init__(self, server: MemoryServer | None = None, set_clock: Callable[[int], None] | None = None) -> None:
         self.now = NOON
         self.server = server or MemoryServer(lambda: self.now)
@@ -233,7 +236,12 @@ class RecordedNode:
                 return pods.ContainerUp(id=name, started_at=self.now, **to)
             case wanted.StopContainer():
                 started = state.container(effect.container).started_at
-                end = {"exit_code": 137, "reason": "Error", "started_at": started, "finished_at": self.now}
+                end = {
+                    "exit_code": self.stopped_code,
+                    "reason": "Error",
+                    "started_at": started,
+                    "finished_at": self.now,
+                }
                 return pods.ContainerDead(id=effect.id, **end, **to)
             case wanted.ReadExit():
                 return pods.ExitRead(**to)

@@ -79,6 +79,14 @@ def test_as_json(node: WrittenNode) -> None:
     }
 
 
+def test_one_decision(node: WrittenNode) -> None:
+    heads = {
+        node.run("replay", "--set", f"{FIELD}=4", "--to", f"#{end}").output.partition("\n")[0] for end in range(40)
+    }
+    assert f"What if {FIELD}=4: 1 decision made again." in heads
+    assert f"What if {FIELD}=4: 2 decisions made again." in heads
+
+
 def test_a_change_that_changes_nothing(node: WrittenNode) -> None:
     result = node.run("replay", "--set", f"{FIELD}=2")
     assert "pod/default/web/app: 2 restarts, as it happened (exact)" in result.output

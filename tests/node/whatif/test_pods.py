@@ -128,6 +128,22 @@ def test_a_container_that_only_the_change_kills_starts_again_after_its_back_off(
     ]
 
 
+@pytest.mark.parametrize(("seconds", "restarts"), [((300, 1, 300), 2), ((1, 300, 1), 5)])
+def test_the_back_off_of_an_estimate_is_that_of_the_agent_that_runs_then(seconds: Sequence[int], restarts: int) -> None:
+    node = RecordedNode()
+    for number, each in enumerate(seconds):
+        node.start(max_container_restart_period=each * 1000)
+        if not number:
+            node.apply(probed("Liveness", probe(9)))
+        node.passes(PERIOD)
+        node.probe("success" if number < len(seconds) - 1 else "failure", POD)
+    for _ in range(4):
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("restarts") == (0, restarts)
+
+
 def test_a_run_that_has_not_ended_in_the_record_does_not_end_in_the_estimate() -> None:
     node = RecordedNode()
     node.start()
@@ -179,6 +195,20 @@ def test_with_another_restart_policy_a_container_stays_dead() -> None:
     assert answer.unknown == []
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_container_that_is_stopped_for_a_failed_probe_is_restarted_whatever_its_exit_code(code: int) -> None:
+    node = RecordedNode()
+    node.stopped_code = code
+    node.start()
+    node.apply(probed("Liveness", probe(2), restart_policy="OnFailure"))
+    for _ in range(3):
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    node.passes(5_000)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("restarts") == (1, 2)  # the third failure finds a container that has just been restarted
+
+
 def test_a_change_is_in_force_from_the_beginning_of_the_range() -> None:
     node = ran(probed("Liveness", probe(2)), "Liveness", ["failure", "failure"])
     middle = node.server.last
@@ -190,11 +220,65 @@ def test_a_change_is_in_force_from_the_beginning_of_the_range() -> None:
     assert "started (attempt 0)" not in answer.changed
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_difference_at_the_beginning_of_the_range_needs_no_later_decision(*, goes_on: bool) -> None:
+    node = ran(probed("Liveness", probe(9)), "Liveness", ["failure"])
+    begin, since = node.server.last, node.now
+    if goes_on:
+        node.passes(PERIOD)
+        node.probe("failure", POD)
+    answer = ask(node, manifests={POD: manifest()}, after=begin)
+    assert answer.runs.first is not None
+    assert answer.runs.first.at == since
+    assert answer.exact == []
+
+
 def test_a_pod_that_ends_is_estimated_up_to_its_end() -> None:
     node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success"])
     node.withdraw(POD)
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=3")
     assert any("after TerminationRequested in the log" in one for one in answer.unknown)
+
+
+@pytest.mark.parametrize(("later", "stops"), [(0, 1), (1, 2)])
+def test_nothing_is_estimated_at_the_time_at_which_the_pod_ends(later: int, stops: int) -> None:
+    node = ran(probed("Liveness", probe(9)), "Liveness", ["failure"] * 2)
+    node.passes(later)
+    node.withdraw(POD)
+    answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=1")
+    assert answer.counted("stops for a failed probe") == (0, stops)
+
+
+def applied_twice(threshold: int, outcomes: Sequence[Outcome], *, withdrawn: bool) -> RecordedNode:
+    """Return a node whose pod was applied, withdrawn or not, and applied again; its probe had the same outcomes both
+    times.
+    """
+    node = RecordedNode()
+    node.start()
+    for uid in ("u1", "u2"):
+        node.apply(probed("Liveness", probe(threshold)), uid=uid)
+        for outcome in outcomes:
+            node.passes(PERIOD)
+            node.probe(outcome, POD)
+        node.passes(1_000)
+        if withdrawn:
+            node.withdraw(POD, uid=uid)
+            node.passes(PERIOD)
+    return node
+
+
+@pytest.mark.parametrize("withdrawn", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (2, 9)])
+def test_a_pod_that_is_applied_again_is_decided_again_with_the_change(
+    before: int, after: int, *, withdrawn: bool
+) -> None:
+    outcomes: list[Outcome] = ["failure"] * 3
+    node = applied_twice(before, outcomes, withdrawn=withdrawn)
+    answer = ask(node, f"pod/web/app.livenessProbe.failureThreshold={after}")
+    assert answer.exact == lived(applied_twice(after, outcomes, withdrawn=withdrawn))[: len(answer.exact)]
+    assert answer.counted("stops for a failed probe") == (2 * (before <= 3), 2 * (after <= 3))
+    counts = {row.changed.rpartition(" of ")[2] for row in answer.rows if " probe failed" in row.changed}
+    assert counts == {str(after)}
 
 
 @pytest.mark.parametrize(
@@ -243,12 +327,35 @@ def test_a_manifest_of_which_the_log_knows_nothing(given: Pod, found: str) -> No
         ask(node, manifests={POD: given})
 
 
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        manifest(container(image="busybox:0", liveness_probe=probe(1))),
+        manifest(),
+        probed("Liveness", Probe(exec=ExecAction(command=("x",)), failure_threshold=1, period_seconds=3)),
+    ],
+)
+def test_an_earlier_manifest_of_which_the_log_knows_nothing_can_be_left_out(earlier: Pod) -> None:
+    node = RecordedNode()
+    node.start()
+    node.apply(earlier)
+    node.withdraw(POD)
+    begin = node.server.last
+    node.apply(probed("Liveness", probe(1)), uid="u2")
+    node.passes(PERIOD)
+    node.probe("failure", POD)
+    given = {POD: probed("Liveness", probe(2))}
+    with pytest.raises(ChangeError, match="if the pod was changed later, choose --from after that"):
+        ask(node, manifests=given)
+    assert ask(node, manifests=given, after=begin).counted("stops for a failed probe") == (1, 0)
+
+
 def test_damaged_entries_are_named_and_the_rest_is_answered() -> None:
     node = ran(probed("Liveness", probe(1)), "Liveness", ["failure", "success", "failure"])
     at = next(n for n, entry in enumerate(node.server.log) if entry.type.startswith("prober.ProbeSucceeded"))
     node.server.log[at] = node.server.log[at]._replace(data=b"\xc1")
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
-    assert any(one.startswith("what 1 entries of the log say: they cannot be read") for one in answer.unknown)
+    assert any(one.startswith("what the log says in 1 entry that cannot be read; see") for one in answer.unknown)
     assert answer.counted("stops for a failed probe")[0] == 2
     assert answer.runs.assumed
 
@@ -261,7 +368,7 @@ def test_decisions_that_differ_even_without_the_change_are_not_exact() -> None:
     node.passes(1_000)
     node.dies(POD)
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=8")
-    assert any("not made again as recorded even without it" in one for one in answer.unknown)
+    assert any(" of 1 decision not made again as recorded even without it; " in one for one in answer.unknown)
     assert answer.runs.assumed
     assert answer.exact == []
 
@@ -273,7 +380,7 @@ def test_decisions_without_recorded_inputs_are_taken_as_recorded() -> None:
         for entry in node.server.log
     ]
     answer = ask(node, "pod/web/app.readinessProbe.failureThreshold=2", "max-container-restart-period=9s", check=False)
-    assert any("their input is not in the log" in one for one in answer.unknown)
+    assert any(re.match(r"what led to \d+ decisions taken as recorded, of which", one) for one in answer.unknown)
     assert answer.exact == []
 
 
@@ -283,7 +390,7 @@ def test_settings_that_cannot_be_read_are_named() -> None:
     at = node.server.log[0]
     node.server.log.insert(1, at._replace(data=codec.encode(started), position=at.position))
     answer = ask(node, "pod/web/app.livenessProbe.failureThreshold=2")
-    assert any("entries of the log say: they cannot be read" in one for one in answer.unknown)
+    assert any(one.startswith("what the log says in 1 entry that cannot be read; see") for one in answer.unknown)
 
 
 def test_two_pods_that_differ_from_the_beginning_of_the_range() -> None:

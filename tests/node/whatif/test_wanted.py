@@ -9,6 +9,8 @@ import pytest
 from chronolet.node.whatif.wanted import ChangeError, ProbeField, Wanted, wanted
 from tests.deciders.pod.life import manifest
 
+LONG = "9" * 5000
+
 
 def parsed(*changes: str) -> Wanted:
     return wanted(changes, "here", {})
@@ -33,6 +35,13 @@ def test_settings_and_thresholds() -> None:
     assert found.pods == {"here/web", "there/db"}
 
 
+def test_numbers_with_zeros_in_front_and_any_negative_number() -> None:
+    found = parsed(f"image-gc-high-threshold={'0' * 5000}70", "maximum-dead-containers=-007")
+    assert found.image_policy == {"high_threshold_percent": 70}
+    assert found.container_policy == {"max_containers": -1}
+    assert parsed("maximum-dead-containers=-0").container_policy == {"max_containers": 0}
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -43,6 +52,12 @@ def test_settings_and_thresholds() -> None:
         (("redis=redis://h",), "redis: what would happen with another value does not follow"),
         (("pinned-images=a",), "pinned-images: what would happen with another value does not follow"),
         (("max-container-restart-period=1h",), "found '1h', expected a duration in whole seconds from 1s to 300s"),
+        ((f"image-gc-high-threshold={LONG}",), "expected a whole number from 0 to 100"),
+        ((f"maximum-dead-containers={LONG}",), "expected a whole number, negative for no limit"),
+        ((f"maximum-dead-containers=-{LONG}",), "expected a whole number, negative for no limit"),
+        ((f"minimum-image-ttl-duration={LONG}s",), "expected a duration such as 0s, 10s or 1m30s"),
+        ((f"max-container-restart-period={LONG}s",), "expected a duration in whole seconds from 1s to 300s"),
+        ((f"pod/web/app.livenessProbe.failureThreshold={LONG}",), "expected a whole number of at least 1"),
         (("pod/web=5",), "pod/web: found no field of a probe, expected pod/[NAMESPACE/]NAME/CONTAINER.PROBE.FIELD"),
         (("pod/web/app.image.tag=5",), "found image, expected one of livenessProbe, readinessProbe, startupProbe"),
         (("pod/web/app.livenessProbe.initialDelaySeconds=5",), "found a change of when the probe runs"),

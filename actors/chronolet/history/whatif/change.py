@@ -94,5 +94,14 @@ class Change(Protocol):
         inputs that changed nothing.
         """
 
-    def estimating(self, part: str, states: Mapping[EntityName, Both], at: int) -> Estimating:
-        """Return the estimate for a part of the node, whose entities have these states."""
+    def begins_anew(self, one: Recorded) -> bool:
+        """Whether a part of the node begins a new life with this recorded decision, which does not depend on how it
+        lived before.
+        """
+
+    def estimating(
+        self, part: str, states: Mapping[EntityName, Both], at: int, kinds: Mapping[str, Kind[Any]]
+    ) -> Estimating:
+        """Return the estimate for a part of the node, whose entities have these states. `kinds`: those of `kinds` or
+        `kinds_of`, by name, as the process decides with the change that runs at this time.
+        """

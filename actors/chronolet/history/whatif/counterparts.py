@@ -14,7 +14,7 @@ import msgspec
 from chronolet.history.recorded_decisions import Recorded
 from chronolet.history.whatif.change import Change
 from chronolet.kernel.kind import Effect
-from chronolet_schemas.envelope import Event, Signal
+from chronolet_schemas.envelope import Event, Position, Signal
 
 
 def addressed(change: Change, one: Recorded, signal: Any, effects: Sequence[Effect]) -> Signal | None:
@@ -53,13 +53,18 @@ def matched(one: Recorded, events: Sequence[Event]) -> tuple[list[Event], dict[s
     """Return the events that only the changed run has; and by position, the counterparts of the recorded events that it
     has with other values, or None for those that it lacks.
     """
-    rest, other = list(events), dict[str, Event | None]()
+    rest, differing = list(events), list[tuple[Position, Event]]()
     for entry, event in zip(one.group.entries, one.events, strict=False):
+        if event in rest:  # an equal event is the counterpart, even if another one has the same type and subject
+            rest.remove(event)
+        else:
+            differing.append((entry.position, event))
+    other = dict[str, Event | None]()
+    for position, event in differing:
         same = next((each for each in rest if _is_same(each, event)), None)
         if same is not None:
             rest.remove(same)
-        if same != event:
-            other[str(entry.position)] = same
+        other[str(position)] = same
     return rest, other
 
 

@@ -18,6 +18,8 @@ from chronolet.history.deciding_processes import DecidingProcesses, KindsOf
 from chronolet.history.recorded_decisions import Damaged, Recorded, RecordedDecisions
 from chronolet.history.whatif.change import Both, Certainty, Change, EntityName, Estimating, Step
 from chronolet.history.whatif.counterparts import addressed, is_whole, made_again, matched
+from chronolet.history.whatif.parts import LatestKinds, Parts
+from chronolet.history.whatif.unknown import Unknown
 from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Due, Kind
 from chronolet_schemas import codec
@@ -38,34 +40,21 @@ class TwoRuns:
         kinds = tuple(kinds)
         self._recorded = RecordedDecisions(kinds, kinds_of)
         changed = tuple(change.kinds())
-        self._kinds = {kind.name: kind for kind in changed}
-        """The kinds as the latest process decides, with the change."""
-        self._recording = {kind.name: kind for kind in kinds}
-        """The kinds as the latest process decided."""
         self._processes = DecidingProcesses(changed, change.kinds_of)
-        self._parts: dict[str, dict[EntityName, Both]] = {}
-        """The states of the entities of each part that is not estimated."""
+        self._latest = LatestKinds(kinds, changed, self._processes)
+        self._parts = Parts(change, self._latest)
         self._begun = False
         self._now = 0
         self._other: dict[str, Event | None] = {}
         """The events of the record that the changed run has with other values, or (None) lacks, by position."""
-        self._timers: dict[EntityName, int] = {}
-        """The timers that the changed run has before the record has one."""
-        self._touched: set[EntityName] = set()
-        """The entities that have changed since the outside worlds were compared."""
         self._estimates: dict[str, Estimating] = {}
-        self._assumed: set[str] = set()
-        """The parts for which something was assumed that the record lacks."""
+        self._ended: list[Estimating] = []
+        """The estimates of earlier lives of a part."""
+        self._unknown = Unknown()
         self.first: Step | None = None
         """The first step after which the outside world differs."""
         self.decisions = 0
         """Number of recorded decisions that were decided with the change, without those that were only estimated."""
-        self._damaged = 0
-        self._failed: list[str] = []
-        self._other_release = 0
-        """Number of recorded decisions that the deciders do not make again, even without the change."""
-        self.unread = 0
-        """Number of recorded decisions about parts of the change whose input is not known."""
 
     def add(self, entry: Entry) -> Iterator[Step]:
         """Add the next entry of the log."""
@@ -87,66 +76,78 @@ class TwoRuns:
     @property
     def assumed(self) -> bool:
         """Whether something was assumed that the record lacks."""
-        return bool(self._assumed)
+        return bool(self._unknown.assumed)
+
+    @property
+    def unread(self) -> int:
+        """Number of recorded decisions about parts of the change whose input is not known."""
+        return self._unknown.unread
 
     def unknown(self) -> Iterator[str]:
         """Yield what the record does not tell, each as a sentence without a full stop."""
-        if self.unread:
-            yield f"what led to {self.unread} decisions, which are taken as recorded: their input is not in the log"
-        if self._other_release:
-            yield (
-                f"what {self._other_release} decisions would have been with the change: they are not made again as "
-                "recorded even without it; see `chronolet replay --verify`"
-            )
-        if self._damaged:
-            yield f"what {self._damaged} entries of the log say: they cannot be read; see `chronolet replay --verify`"
-        if self._failed:
-            yield f"what follows from {len(self._failed)} messages with the change; the first is {self._failed[0]}"
-        for estimate in self._estimates.values():
+        yield from self._unknown.sentences()
+        for estimate in (*self._ended, *self._estimates.values()):
             yield from estimate.unknown()
 
     # -- the record ----------------------------------------------------------------------------------------------
     def _next(self, one: Recorded | Damaged) -> Iterator[Step]:
         if isinstance(one, Damaged):
             if one.entry.position > self._after:
-                self._damaged += 1
+                self._unknown.damaged += 1
                 kind, _, key = one.entry.entity.partition("/")
                 if (damaged := self._change.part((kind, key))) is not None:
-                    self._assumed.add(damaged)
+                    self._unknown.assumed.add(damaged)
             return
         entity = (one.kind.name, one.key)
         part = self._change.part(entity)
         if part is None:
             return
+        if one.first.position > self._after:
+            self._begin()
+        self._latest.follow(one)
         self._change.note(one)
         if one.first.position <= self._after:
             return
-        self._begin()
-        self.unread += one.made is None
+        self._unknown.unread += one.made is None
         yield from self._time_passes(self._now if one.made is None else one.made.now, part)
+        if part in self._estimates and self._change.begins_anew(one):
+            yield from self._end_estimate(part)
         if part in self._estimates:
             yield from self._estimates[part].add(one)
         else:
             yield from self._decided(one, entity, part)
 
     def _begin(self) -> None:
-        """Begin the changed run with the states of the record."""
+        """Begin the changed run with the states of the record; it may differ at once."""
         if self._begun:
             return
         self._begun = True
+        self._begin_from_record()
+        for part in self._parts.names():
+            entity = next(iter(self._parts.of(part)))
+            self._look_outside(part, self._at(self._after.milliseconds, part, entity))
+
+    def _begin_from_record(self, only: str | None = None) -> None:
+        """Give the changed run the states of the record: those of one part, or all."""
         for kind, states in self._recorded.states.items():
             for key, state in states.items():
                 part = self._change.part((kind, key))
-                if part is not None and state is not None:
-                    self._set(part, (kind, key), Both(state, self._change.state((kind, key), state)))
+                if part is not None and state is not None and only in (None, part):
+                    self._parts.set(part, (kind, key), Both(state, self._change.state((kind, key), state)))
+
+    def _end_estimate(self, part: str) -> Iterator[Step]:
+        """End the estimate of a part that begins a new life, which is decided again from the states of the record."""
+        estimate = self._estimates.pop(part)
+        yield from estimate.end(self._now)
+        self._ended.append(estimate)
+        self._begin_from_record(part)
 
     def _decided(self, one: Recorded, entity: EntityName, part: str) -> Iterator[Step]:
-        changed = self._both(part, entity).changed
-        kind = self._processes.kind(one.process, one.kind.name)
-        self._kinds[kind.name], self._recording[kind.name] = kind, one.kind
+        changed = self._parts.both(part, entity).changed
+        kind = self._latest.changed[one.kind.name]
         events: tuple[Event, ...] = tuple(one.events)
         if one.made is None:
-            self._assumed.add(part)  # with the change, it may have been another decision
+            self._unknown.assumed.add(part)  # with the change, it may have been another decision
         else:
             self.decisions += 1
             self._make_again(one, part)
@@ -154,7 +155,7 @@ class TwoRuns:
             state = kind.decider.initial if changed is None else changed
             events = () if message is None else self._events(part, entity, state, message, one.made.now)
         if events != tuple(one.events) and self._change.may_be_late(one):
-            self._assumed.add(part)
+            self._unknown.assumed.add(part)
         new, other = matched(one, events)
         self._other.update(other)
         step = self._stepped(entity, part, one, events)
@@ -169,8 +170,8 @@ class TwoRuns:
         difference with the change does not follow from the change alone.
         """
         if made_again(one) != tuple(one.events):
-            self._assumed.add(part)
-            self._other_release += 1
+            self._unknown.assumed.add(part)
+            self._unknown.other_release += 1
 
     def _message(self, one: Recorded, kind: Kind[Any], changed: Any) -> Message | None:
         """Return the input of a recorded decision as it is in the changed run; None if it does not arrive there."""
@@ -195,10 +196,12 @@ class TwoRuns:
     def _events(self, part: str, entity: EntityName, state: Any, message: Message, now: int) -> tuple[Event, ...]:
         """Decide in the changed run. Where the record leads to a state that no agent gets into, nothing is known."""
         try:
-            return tuple(self._kinds[entity[0]].decider.decide(state, message, now))
+            return tuple(self._latest.changed[entity[0]].decider.decide(state, message, now))
         except Exception as error:  # noqa: BLE001 - a changed run may make a decider fail in any way
-            self._assumed.add(part)
-            self._failed.append(f"{type(message).__name__} of {'/'.join(entity)}: {type(error).__name__}: {error}")
+            self._unknown.assumed.add(part)
+            self._unknown.failed.append(
+                f"{type(message).__name__} of {'/'.join(entity)}: {type(error).__name__}: {error}"
+            )
             return ()
 
     # -- the changed run -----------------------------------------------------------------------------------------
@@ -206,15 +209,15 @@ class TwoRuns:
         self, entity: EntityName, part: str, one: Recorded | None, events: tuple[Event, ...], at: int = 0
     ) -> Step:
         """Fold the events of a decision, and return it as a step."""
-        kind = self._kinds[entity[0]]
-        both = self._both(part, entity)
+        kind = self._latest.changed[entity[0]]
+        both = self._parts.both(part, entity)
         changed = both.changed
         for event in events:
             changed = folded(kind.decider, changed, event)
         recorded = both.recorded if one is None else one.after
         if one is not None:
             at = one.first.position.milliseconds if one.made is None else one.made.now
-        self._set(part, entity, Both(recorded, changed))
+        self._parts.set(part, entity, Both(recorded, changed))
         return Step(
             at,
             None if one is None else one.first.position,
@@ -224,32 +227,15 @@ class TwoRuns:
             self._certainty(part),
         )
 
-    def _both(self, part: str, entity: EntityName) -> Both:
-        return self._parts.get(part, {}).get(entity, Both(None, None))
-
-    def _set(self, part: str, entity: EntityName, both: Both) -> None:
-        self._timers.pop(entity, None)
-        if both == Both(None, None):
-            self._parts.get(part, {}).pop(entity, None)
-            return
-        self._parts.setdefault(part, {})[entity] = both
-        self._touched.add(entity)
-        mine = None if both.changed is None else self._kinds[entity[0]].decider.due(both.changed)
-        if mine is None:
-            return
-        theirs = None if both.recorded is None else self._recording[entity[0]].decider.due(both.recorded)
-        if theirs is None or mine < theirs:
-            self._timers[entity] = mine
-
     def _certainty(self, part: str) -> Certainty:
-        return "estimate" if self.first is not None or part in self._assumed else "exact"
+        return "estimate" if self.first is not None or part in self._unknown.assumed else "exact"
 
     def _delivered(self, events: Iterable[Event], after: Step) -> Iterator[Step]:
         """Deliver events that the record does not have, and those that follow from them, at once."""
         waiting = list(events)
         while waiting:
             event = waiting.pop(0)
-            for kind in tuple(self._kinds.values()):
+            for kind in tuple(self._latest.changed.values()):
                 route = kind.subscribes.get(type(event))
                 for key in () if route is None else route(event):
                     step = self._reaction(kind, (kind.name, key), event, after)
@@ -261,7 +247,7 @@ class TwoRuns:
         part = self._change.part(entity)
         if part is None:
             return None
-        state = self._both(part, entity).changed
+        state = self._parts.both(part, entity).changed
         if state is None and type(message) not in kind.creates:
             return None
         found = self._events(part, entity, kind.decider.initial if state is None else state, message, after.at)
@@ -274,19 +260,19 @@ class TwoRuns:
         """Let the timers of the changed run fire that the record does not have, and assume what the record leaves out.
         `part`: of which something happens then; None: of all parts.
         """
-        for entity in [one for one, at in self._timers.items() if at < until]:
+        for entity in self._parts.timers(until):
             yield from self._timer(entity, until)
-        for name in list(self._parts) if part is None else [part]:
-            for entity in list(self._parts.get(name, {})):
+        for name in self._parts.names() if part is None else [part]:
+            for entity in list(self._parts.of(name)):
                 yield from self._repeated(name, entity, until, ended=ended)
         self._now = max(self._now, until)
 
     def _timer(self, entity: EntityName, until: int) -> Iterator[Step]:
-        while (at := self._timers.get(entity, until)) < until:
+        while (at := self._parts.timer(entity)) is not None and at < until:
             part = self._change.part(entity)
             if part is None or part in self._estimates:
                 return
-            step = self._reaction(self._kinds[entity[0]], entity, Due(at=at), self._at(at, part, entity))
+            step = self._reaction(self._latest.changed[entity[0]], entity, Due(at=at), self._at(at, part, entity))
             if step is None:
                 return
             yield step
@@ -296,11 +282,11 @@ class TwoRuns:
     def _repeated(self, part: str, entity: EntityName, until: int, *, ended: bool) -> Iterator[Step]:
         if part in self._estimates:
             return
-        for at, message in self._change.repeats(entity, self._both(part, entity), until, ended=ended):
-            self._assumed.add(part)
+        for at, message in self._change.repeats(entity, self._parts.both(part, entity), until, ended=ended):
+            self._unknown.assumed.add(part)
             if message is None:
                 continue
-            step = self._reaction(self._kinds[entity[0]], entity, message, self._at(at, part, entity))
+            step = self._reaction(self._latest.changed[entity[0]], entity, message, self._at(at, part, entity))
             if step is None:
                 continue
             yield step
@@ -315,17 +301,9 @@ class TwoRuns:
     # -- the outside world ---------------------------------------------------------------------------------------
     def _look_outside(self, part: str, step: Step) -> None:
         """Begin to estimate a part for which the two runs now request different effects."""
-        states = self._parts.get(part, {})
-        mine = {one: both for one, both in states.items() if one in self._touched}
-        self._touched -= mine.keys()
-        if all(self._noticed(one, both.recorded) == self._noticed(one, both.changed) for one, both in mine.items()):
+        if not self._parts.begins_to_differ(part):
             return
         self.first = self.first or step
-        self._estimates[part] = self._change.estimating(part, states, step.at)
-        for entity in self._parts.pop(part, {}):
-            self._timers.pop(entity, None)
-
-    def _noticed(self, entity: EntityName, state: Any) -> frozenset[Any]:
-        if state is None:
-            return frozenset()
-        return self._change.noticed(entity, self._kinds[entity[0]].decider, state)
+        states = self._parts.of(part)
+        self._estimates[part] = self._change.estimating(part, states, step.at, self._latest.changed)
+        self._parts.remove(part)

@@ -67,12 +67,23 @@ def number(low: int, high: int) -> Callable[[str, Any], int]:
     """Return a parser for whole numbers from `low` to `high`."""
 
     def parse(what: str, value: Any) -> int:
-        digits = str(value).strip()
-        if isinstance(value, bool) or not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
-            raise SettingsError(f"{what}: found {value!r}, expected a whole number from {low} to {high}")
-        return int(digits)
+        found = None if isinstance(value, bool) else _whole_number(str(value).strip())
+        if found is None or not low <= found <= high:
+            raise SettingsError(f"{what}: found {value!r:.80}, expected a whole number from {low} to {high}")
+        return found
 
     return parse
+
+
+_MOST_DIGITS = 18
+"""Python parses no number of more than some thousand digits, and no setting has a number that long."""
+
+
+def _whole_number(digits: str) -> int | None:
+    """Parse a number of 0 or more; None if `digits` is not one, or if it is above 10 ** 18."""
+    if not digits.isascii() or not digits.isdigit() or len(digits.lstrip("0")) > _MOST_DIGITS:
+        return None
+    return int(digits.lstrip("0") or "0")
 
 
 def unlimited(high: int) -> Callable[[str, Any], int]:
@@ -159,6 +170,8 @@ def one_of(*choices: str) -> Callable[[str, Any], str]:
     return parse
 
 
+_LONGEST_MILLISECONDS = 2**63 // 1_000_000
+"""The longest Go duration, about 292 years."""
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
@@ -203,15 +216,16 @@ def _milliseconds(value: Any) -> int | None:
             return None
         total += float(digits) * _UNITS[unit]
         rest = rest[len(digits) + len(unit) :]
-    return int(total)
+    return int(total) if total <= _LONGEST_MILLISECONDS else None
 
 
 def count_or_any(what: str, value: Any) -> int:
     """Parse a whole number; any negative number becomes -1, which means no limit."""
     digits = str(value).strip()
-    if isinstance(value, bool) or not digits.isascii() or not digits.removeprefix("-").isdigit():
-        raise SettingsError(f"{what}: found {value!r}, expected a whole number, negative for no limit")
-    return max(int(digits), -1)
+    found = None if isinstance(value, bool) else _whole_number(digits.removeprefix("-"))
+    if found is None:
+        raise SettingsError(f"{what}: found {value!r:.80}, expected a whole number, negative for no limit")
+    return max(-found, -1) if digits.startswith("-") else found
 
 
 def texts(what: str, value: Any) -> tuple[str, ...]:

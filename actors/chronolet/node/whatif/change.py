@@ -29,6 +29,7 @@ from chronolet.node.whatif.edits import ATTRIBUTES, Edits, neutral
 from chronolet.node.whatif.pods import PodEstimate, Runs
 from chronolet.node.whatif.repeats import repeats
 from chronolet.node.whatif.wanted import AGES, BACK_OFF, ChangeError, Wanted
+from chronolet.pod.planning.backoff import Limits
 from chronolet.prober import wanted as prober_wanted
 from chronolet_schemas import container_gc, kernel, manifests, pod
 from chronolet_schemas.envelope import Message
@@ -45,8 +46,9 @@ class NodeChange:
         self._wanted = wanted
         self._edits = Edits(wanted)
         self._changed = {BACK_OFF: wanted.settings[BACK_OFF]} if BACK_OFF in wanted.settings else {}
-        self._limits = back_off_limits(self._with_change(settings))
-        self._usual = deciding(self._with_change(settings), machine)
+        self._limits: list[tuple[Kind[Any], Limits]] = []
+        """The limits of the back-off with which each kind of pods decides."""
+        self._usual = self._deciding(settings, machine)
         self._runs: dict[tuple[str, str], Runs] = {}
         """By part and uid."""
         self._images: image_signals.Looked | None = None
@@ -59,6 +61,13 @@ class NodeChange:
 
     def _with_change(self, settings: Settings) -> Settings:
         return replace(settings, **self._changed)
+
+    def _deciding(self, settings: Settings, machine: str) -> Sequence[Kind[Any]]:
+        """Return the kinds as a process with these settings decides with the change."""
+        changed = self._with_change(settings)
+        kinds = deciding(changed, machine)
+        self._limits += [(kind, back_off_limits(changed)) for kind in kinds if kind.name == "pod"]
+        return kinds
 
     def check(self) -> None:
         """Raise ChangeError if the record has nothing to which the change applies."""
@@ -78,9 +87,7 @@ class NodeChange:
         return self._usual
 
     def kinds_of(self, process: kernel.ProcessStarted) -> Sequence[Kind[Any]]:
-        changed = self._with_change(read_settings(process.settings))
-        self._limits = back_off_limits(changed)
-        return deciding(changed, process.architecture)
+        return self._deciding(read_settings(process.settings), process.architecture)
 
     def part(self, entity: EntityName) -> str | None:
         kind, key = entity
@@ -188,14 +195,22 @@ class NodeChange:
         elif entity[0] == "image_gc" and _lacks_scans(states.recorded, states.changed):
             yield until, None
 
-    def estimating(self, part: str, states: Mapping[EntityName, Both], at: int) -> Estimating:
+    def begins_anew(self, one: Recorded) -> bool:
+        if one.kind.name != "pod" or one.after is None or not one.after.uid:
+            return False
+        return one.known is None or one.known.uid != one.after.uid
+
+    def estimating(
+        self, part: str, states: Mapping[EntityName, Both], at: int, kinds: Mapping[str, Kind[Any]]
+    ) -> Estimating:
         if part == "image_gc":
             return ImagesEstimate(self._both(states, part), at, self._images, self._images_looked)
         if part == "container_gc":
             return ContainersEstimate(self._both(states, part), at, self._containers, self._container_policy)
         state = states.get(("pod", part), Both(None, None)).changed
         runs = self._runs.get((part, "" if state is None else state.uid), Runs())
-        return PodEstimate(part, states, at, runs, self._limits, every=bool(self._changed))
+        limits = next(limits for kind, limits in self._limits if kind is kinds["pod"])
+        return PodEstimate(part, states, at, runs, limits, every=bool(self._changed))
 
     @staticmethod
     def _both(states: Mapping[EntityName, Both], kind: str) -> Both:

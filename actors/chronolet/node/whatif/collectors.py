@@ -193,7 +193,8 @@ class ContainersEstimate(_Estimate):
 
     def unknown(self) -> Iterable[str]:
         if self._unseen:
-            yield f"what {len(self._unseen)} objects were like that only the record has removed: no scan shows them"
+            objects = "1 object was" if len(self._unseen) == 1 else f"{len(self._unseen)} objects were"
+            yield f"what {objects} like, removed only in the record: no scan shows more"
 
     def _answer(self) -> Message | None:
         for effect in self._decider.outstanding(self._state):

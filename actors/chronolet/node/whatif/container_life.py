@@ -26,6 +26,9 @@ Outcomes = Mapping[str, Sequence[tuple[int, ProbeOutcome]]]
 """The outcomes of a container's probes with their times, in order, by probe."""
 
 _KILLED = 137
+"""Stands for any exit code of a container that was stopped for a failed probe: it is restarted whatever the code is,
+except with the policy Never.
+"""
 _DEFAULT_GRACE_SECONDS = 30
 
 
@@ -65,12 +68,12 @@ class Life:
         self._back_off = one.back_off
 
     def events(self, now: int, until: int) -> Iterator[tuple[int, Event]]:
-        """Yield what happens up to a time, each event with its time (milliseconds)."""
+        """Yield what happens before a time, each event with its time (milliseconds)."""
         since, end = now, self._end(now)
         if end is None and self._one.phase != "running":  # it waits for its start, or is being started
             waits = self._one.phase == "backing_off"
             since = max(self._one.retry_at, now) if waits else now
-            if since > until:
+            if since >= until:
                 return
             self._attempt += waits
             yield from self._start(since)
@@ -106,7 +109,7 @@ class Life:
                     yield at, self._stop("LivenessFailed" if name == "Liveness" else "StartupFailed", at)
                     return _End(at, _KILLED)
                 yield from self._counts(at, name, event)
-        return end if end is not None and end.at <= until else None
+        return end if end is not None and end.at < until else None
 
     def _own_end(self) -> _End | None:
         """Return when this run ends by itself: like the recorded run of this number, or like the last recorded one."""
@@ -121,7 +124,7 @@ class Life:
             for name, outcomes in self._outcomes.items()
             if name in self._probes
             for at, outcome in outcomes
-            if since < at <= until
+            if since < at < until
         ]
         yield from sorted(found, key=lambda each: each[0])
 
@@ -201,7 +204,7 @@ class Life:
                 next_back_off_seconds=self._back_off.seconds,
             ),
         )
-        if at > until:
+        if at >= until:
             return None
         self._attempt += 1
         yield from self._start(at)

@@ -22,6 +22,8 @@ ATTRIBUTES: Mapping[ProbeName, str] = {
     "Readiness": "readiness_probe",
     "Startup": "startup_probe",
 }
+_LATER = "; if the pod was changed later, choose --from after that"
+"""What to do if only an earlier manifest in the range differs in other ways."""
 _FIELDS: Mapping[ProbeName, str] = {probe: field for field, probe in PROBES.items()}
 
 
@@ -79,7 +81,7 @@ def _as_given(recorded: Pod, given: Pod) -> Pod:
         raise ChangeError(
             f"pod/{recorded.key}: {path}: found {other!r:.80} instead of {one!r:.80}, but of another container the log "
             "knows nothing; expected a manifest with other thresholds, grace periods or removed probes, or another "
-            "restartPolicy"
+            f"restartPolicy{_LATER}"
         )
     probes = {one.name: one for one in _containers(given)}
     for one in _containers(recorded):
@@ -102,12 +104,13 @@ def _expect_same_probe(where: str, known: Probe | None, given: Probe | None) -> 
     if given is None:
         return
     if known is None:
-        raise ChangeError(f"{where}: found a new probe, but the log has no outcomes of it; expected none")
+        raise ChangeError(f"{where}: found a new probe, but the log has no outcomes of it; expected none{_LATER}")
     same = {"failure_threshold": 0, "success_threshold": 0, "termination_grace_period_seconds": None}
     for path, one, other in _differences(replace(known, **same), replace(given, **same), where):
         raise ChangeError(
             f"{path}: found {other!r:.80} instead of {one!r:.80}, but the log has only the outcomes of the probes that "
             "ran; expected another failureThreshold, successThreshold or terminationGracePeriodSeconds"
+            f"{_LATER}"
         )
 
 

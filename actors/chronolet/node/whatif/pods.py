@@ -142,13 +142,14 @@ class PodEstimate:
         return getattr(event, "container", None) in self._differ
 
     def _close(self, at: int, why: str) -> None:
+        """End the estimate before this time."""
         self._until, self._why = at, why
         self._outcomes = self._runs.all_outcomes(at)
         self._recorded = {name: dict(found) for name, found in self._runs.runs.items()}
 
     def end(self, at: int) -> Iterator[Step]:
         if self._until is None:
-            self._close(at, "")
+            self._close(at + 1, "")  # what happens at the end of the range belongs to it
         assert self._until is not None and self._outcomes is not None  # noqa: PT018, S101 - set by `_close`
         if self._state is None or self._state.over or self._state.sandbox.phase != "running":
             return
@@ -169,8 +170,8 @@ class PodEstimate:
             yield f"what would have become of pod/{pod_name}: its sandbox does not run when the difference begins"
         elif self._why:
             yield (
-                f"what would have become of pod/{pod_name} after {self._why} in the log: from there on, the runs of "
-                "its containers are shown as recorded"
+                f"what would have become of pod/{pod_name} after {self._why} in the log: from there on, as long as it "
+                "has the same uid, the runs of its containers are shown as recorded"
             )
         other = [name for name in sorted(self._differ) if self._kind(name) not in ("app", "sidecar")]
         if other:

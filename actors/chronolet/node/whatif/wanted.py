@@ -144,7 +144,7 @@ def _threshold(name: str, value: str, namespace: str) -> tuple[ProbeField, int]:
     if field not in THRESHOLDS:
         raise ChangeError(f"{name}: found {field}, expected {' or '.join(THRESHOLDS)}")
     if not value.isascii() or not value.isdigit() or len(value) > _MOST_DIGITS or not 1 <= int(value) <= _MOST:
-        raise ChangeError(f"{name}: found {value!r}, expected a whole number of at least 1")
+        raise ChangeError(f"{name}: found {value!r:.80}, expected a whole number of at least 1")
     if field == "successThreshold" and PROBES[probe] != "Readiness" and int(value) != 1:
         raise ChangeError(f"{name}: found {value}, expected 1: a {probe} may have no other successThreshold")
     return ProbeField(f"{where or namespace}/{pod}", container, PROBES[probe], field), int(value)

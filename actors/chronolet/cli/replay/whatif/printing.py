@@ -46,7 +46,8 @@ class Found(NamedTuple):
 
 def as_text(found: Found, changes: Sequence[str]) -> str:
     """Return the answer as text, each line with its end."""
-    text = [f"What if {', '.join(changes)}: {found.decisions} decisions made again.", ""]
+    decisions = "1 decision" if found.decisions == 1 else f"{found.decisions} decisions"
+    text = [f"What if {', '.join(changes)}: {decisions} made again.", ""]
     text += [_sentence(one, found.certainty) for one in found.counts]
     if not found.counts:
         text.append(f"Nothing that is counted happened, with or without the change ({found.certainty}).")
