@@ -101,10 +101,11 @@ class ProbeKeeping(Struct, frozen=True):
         `upto`: after the loss of Redis's newest entries, ids may repeat.
         """
         files = self._files()
+        # Before the files are listed: if another keeper removes segments meanwhile, its file is found, and kept.
+        segments = merged(_decoded(self.segments.entries(upto=upto)))
         earlier = [part.name for part in files.parts() if (part.after, part.last) == (after, upto)]
         if earlier:
             return files.read_whole(earlier[0])
-        segments = merged(_decoded(self.segments.entries(upto=upto)))
         written = files.write(after, upto, segments)
         if list(files.segments(written.name)) != segments:
             raise ArchiveDamaged(f"{files.storage.place(written.name)}: does not return what was written")
