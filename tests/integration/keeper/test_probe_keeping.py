@@ -164,8 +164,12 @@ def test_other_and_damaged_entries_do_not_stop_archiving(stage: Stage) -> None:
     key = Keys(NODE).probe_segments
     stage.write(1)
     stage.channel.call("XADD", key, "*", "somebody", "else")
+    stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "9" * 5_000)
     stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", b"\x00damaged")
     last = stage.write(1)
+    found = measured(stage)
+    assert found is not None
+    assert (found.upto, found.segments) == (last, 5)
     assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
     assert times(stage.archived()) == [0, 1, 2, 3]
     assert stage.in_stream() == []
