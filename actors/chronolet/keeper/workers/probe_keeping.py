@@ -26,8 +26,10 @@ from chronolet_schemas.envelope import Position, Signal
 
 MOST_SEGMENTS = 1_000
 """The maximum number of segments of an archive file."""
-MOST_OUTCOMES = 500_000
-"""About the maximum number of outcomes of an archive file; they are all in memory while it is written."""
+MOST_OUTCOMES = 100_000
+"""About the maximum number of outcomes of an archive file; they are all in memory while it is written: some 100 MB if
+each one differs from the one before.
+"""
 _OLDEST = 100
 """How many of the oldest files are considered for deletion at a time."""
 
