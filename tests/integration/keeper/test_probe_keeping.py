@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.adapters.probes.results.segment_writer import SegmentWriter
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper import signals, wanted
@@ -16,6 +17,7 @@ from chronolet.keeper.effects import KEEPER
 from chronolet.keeper.workers import probe_keeping
 from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.storage.redis.connection import Address, Channel
+from chronolet.ports.pods.probe_segments import SegmentEntry
 from chronolet.rules.probes.segments.encoding import decode
 from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.gaps import gaps, head_of
@@ -131,6 +133,22 @@ def test_a_job_that_is_given_up_after_its_file_was_written_loses_nothing(stage: 
     assert gaps(map(head_of, stage.archived()), lambda *_: True) == []
 
 
+def test_a_keeper_that_lost_its_shard_does_not_replace_the_file_of_its_successor(stage: Stage) -> None:
+    """It stalls before it reads the stream, and its successor meanwhile archives and removes the same segments."""
+    last = stage.write(2)
+
+    class Stalled(RedisSegments):
+        def entries(self, after: Position = START, upto: Position | None = None) -> Iterator[SegmentEntry]:
+            assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
+            return super().entries(after, upto)
+
+    stalled = ProbeKeeping(Stalled(stage.desk.url, NODE), stage.desk.node_archive.current, stage.desk.store)
+    effect = wanted.ArchiveProbes(subject="probes", intent="probes/1", after="0-0", upto=last)
+    stalled.write(effect, Context(stage.desk.tokens[KEEPER]))
+    assert times(stage.in_stream()) == []
+    assert times(stage.archived()) == [0, 1, 2, 3]
+
+
 def test_segments_of_several_processes_are_one_segment_each(stage: Stage) -> None:
     for _ in range(3):
         stage.write(1, "p")
@@ -146,8 +164,12 @@ def test_other_and_damaged_entries_do_not_stop_archiving(stage: Stage) -> None:
     key = Keys(NODE).probe_segments
     stage.write(1)
     stage.channel.call("XADD", key, "*", "somebody", "else")
+    stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "9" * 5_000)
     stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", b"\x00damaged")
     last = stage.write(1)
+    found = measured(stage)
+    assert found is not None
+    assert (found.upto, found.segments) == (last, 5)
     assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
     assert times(stage.archived()) == [0, 1, 2, 3]
     assert stage.in_stream() == []

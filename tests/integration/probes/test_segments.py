@@ -202,6 +202,25 @@ def test_a_key_of_another_type_is_an_error_and_heals(
     assert times(read(stream)) == [T0]
 
 
+def test_a_refusal_of_single_outcomes_does_not_stop_segments(
+    redis_server: PrivateRedis, client: redis.Redis, stream: RedisSegments
+) -> None:
+    """Not even if there are new outcomes at each flush, as on a busy node."""
+    client.set(Keys("n").probe_results, "text")
+    made = results(redis_server, AT_ONCE)
+    flush = made._flush
+
+    def flush_something() -> bool:
+        made._waiting.append(outcome(T0))
+        return flush()
+
+    made._flush = flush_something  # type: ignore[method-assign]
+    made.add(outcome(T0))
+    wait_until(lambda: bool(read(stream)), "a segment")
+    made.stop()
+    assert read(stream)[-1].ended
+
+
 # -- kills
 PROGRAM = """
 import sys

@@ -26,8 +26,10 @@ from chronolet_schemas.envelope import Position, Signal
 
 MOST_SEGMENTS = 1_000
 """The maximum number of segments of an archive file."""
-MOST_OUTCOMES = 500_000
-"""About the maximum number of outcomes of an archive file; they are all in memory while it is written."""
+MOST_OUTCOMES = 100_000
+"""About the maximum number of outcomes of an archive file; they are all in memory while it is written: some 100 MB if
+each one differs from the one before.
+"""
 _OLDEST = 100
 """How many of the oldest files are considered for deletion at a time."""
 
@@ -101,10 +103,11 @@ class ProbeKeeping(Struct, frozen=True):
         `upto`: after the loss of Redis's newest entries, ids may repeat.
         """
         files = self._files()
+        # Before the files are listed: if another keeper removes segments meanwhile, its file is found, and kept.
+        segments = merged(_decoded(self.segments.entries(upto=upto)))
         earlier = [part.name for part in files.parts() if (part.after, part.last) == (after, upto)]
         if earlier:
             return files.read_whole(earlier[0])
-        segments = merged(_decoded(self.segments.entries(upto=upto)))
         written = files.write(after, upto, segments)
         if list(files.segments(written.name)) != segments:
             raise ArchiveDamaged(f"{files.storage.place(written.name)}: does not return what was written")
