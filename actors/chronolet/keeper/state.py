@@ -28,6 +28,8 @@ class ProbeFiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The id up to which segments are archived; empty if none is."""
     deleted: str = ""
     """The id up to which archive files were deleted, or are about to be; empty if none was."""
+    may_delete: bool = False
+    """Whether an archive file was written since files were last deleted."""
     archive_attempts: Attempts = Attempts()
     deletion_attempts: Attempts = Attempts()
 

@@ -30,7 +30,7 @@ MOST_OUTCOMES = 100_000
 """About the maximum number of outcomes of an archive file; they are all in memory while it is written: some 100 MB if
 each one differs from the one before.
 """
-_OLDEST = 100
+_OLDEST = 10
 """How many of the oldest files are considered for deletion at a time."""
 
 log = structlog.get_logger("chronolet.keeper")
