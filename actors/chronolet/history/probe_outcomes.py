@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from chronolet.kernel.log.archive import ArchiveDamaged
 from chronolet.ports.pods.probe_segments import SegmentStream
+from chronolet.ports.pods.segment_files import SegmentFiles
 from chronolet.rules.probes.segments.encoding import SegmentDamaged, decode
 from chronolet.rules.probes.segments.file_names import FilePart
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.gaps import Head, head_of
 from chronolet.rules.probes.segments.merging import add_runs
 from chronolet.rules.probes.segments.recorder import Recorder

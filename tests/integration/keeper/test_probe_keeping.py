@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.adapters.probes.results.segment_writer import SegmentWriter
 from chronolet.history.archives import NodeArchive
@@ -19,7 +20,6 @@ from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.ports.pods.probe_segments import SegmentEntry
 from chronolet.rules.probes.segments.encoding import decode
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.gaps import gaps, head_of
 from chronolet.rules.probes.segments.segment import Segment
 from chronolet_schemas.envelope import START, Position, Signal
@@ -60,9 +60,9 @@ class Stage:
         return self.desk.keeping.probes.delete(effect, Context(self.desk.tokens[KEEPER], crash_at))
 
     @property
-    def files(self) -> SegmentFiles:
+    def files(self) -> ArchivedSegments:
         archive = self.desk.archive
-        return SegmentFiles(archive.storage, archive.node, archive.run)
+        return ArchivedSegments(archive)
 
     def names(self) -> list[str]:
         return [part.name for part in self.files.parts()]
@@ -142,7 +142,9 @@ def test_a_keeper_that_lost_its_shard_does_not_replace_the_file_of_its_successor
             assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
             return super().entries(after, upto)
 
-    stalled = ProbeKeeping(Stalled(stage.desk.url, NODE), stage.desk.node_archive.current, stage.desk.store)
+    stalled = ProbeKeeping(
+        Stalled(stage.desk.url, NODE), stage.desk.node_archive.current, ArchivedSegments, stage.desk.store
+    )
     effect = wanted.ArchiveProbes(subject="probes", intent="probes/1", after="0-0", upto=last)
     stalled.write(effect, Context(stage.desk.tokens[KEEPER]))
     assert times(stage.in_stream()) == []
@@ -184,8 +186,8 @@ def test_nothing_is_removed_if_the_file_cannot_be_written(stage: Stage) -> None:
 
 def test_nothing_is_removed_if_the_file_returns_something_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     last = stage.write(2)
-    written = SegmentFiles.segments
-    monkeypatch.setattr(SegmentFiles, "segments", lambda *given: list(written(*given))[1:])
+    written = ArchivedSegments.segments
+    monkeypatch.setattr(ArchivedSegments, "segments", lambda *given: list(written(*given))[1:])
     assert "does not return what was written" in refused(stage.archive("0-0", last))
     assert times(stage.in_stream()) == [0, 1, 2, 3]
 
@@ -205,7 +207,7 @@ def test_a_folder_of_another_host_is_refused(stage: Stage, tmp_path: Path) -> No
     stage.desk.archive_upto(upto)
     last = stage.write(1)
     other = NodeArchive(place("", tmp_path / "other"), NODE, stage.desk.store)
-    keeping = ProbeKeeping(stage.desk.segments, other.current, stage.desk.store)
+    keeping = ProbeKeeping(stage.desk.segments, other.current, ArchivedSegments, stage.desk.store)
     stage.desk.keeping = replace(stage.desk.keeping, probes=keeping)
     assert "has no file of the log" in refused(stage.archive("0-0", last))
     assert times(stage.in_stream()) == [0, 1]

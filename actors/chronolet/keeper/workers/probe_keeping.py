@@ -18,8 +18,8 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
 from chronolet.ports.pods.probe_segments import SegmentEntry, SegmentStream
+from chronolet.ports.pods.segment_files import SegmentFiles, WrittenFile
 from chronolet.rules.probes.segments.encoding import SegmentDamaged, decode
-from chronolet.rules.probes.segments.files import SegmentFiles, WrittenFile
 from chronolet.rules.probes.segments.merging import merged
 from chronolet.rules.probes.segments.segment import Segment
 from chronolet_schemas.envelope import Position, Signal
@@ -37,16 +37,19 @@ log = structlog.get_logger("chronolet.keeper")
 
 
 class ProbeKeeping(Struct, frozen=True):
-    """The workers, with their dependencies. `archive` returns the archive of the log's current run."""
+    """The workers, with their dependencies. `archive` returns the archive of the log's current run; `files` returns the
+    files of segments of an archive.
+    """
 
     segments: SegmentStream
     archive: Callable[[], Archive]
+    files: Callable[[Archive], SegmentFiles]
     store: Store
 
     def measured(self) -> signals.ProbesMeasured | None:
         """Return what there is to archive and to delete; None if there is nothing, or if it cannot be found out."""
         try:
-            names = tuple(part.name for part in self._files().parts()[:_OLDEST])
+            names = tuple(part.name for part in self.files(self.archive()).parts()[:_OLDEST])
             found = self._measured(names)
         except (StoreUnreachable, StoreBroken, OSError) as error:
             log.warning("cannot measure the segments of probe outcomes; retrying", error=str(error))
@@ -102,7 +105,7 @@ class ProbeKeeping(Struct, frozen=True):
         """Write the file unless an earlier attempt has, and read it back. It has everything that the stream has up to
         `upto`: after the loss of Redis's newest entries, ids may repeat.
         """
-        files = self._files()
+        files = self.files(self.archive())
         # Before the files are listed: if another keeper removes segments meanwhile, its file is found, and kept.
         segments = merged(_decoded(self.segments.entries(upto=upto)))
         earlier = [part.name for part in files.parts() if (part.after, part.last) == (after, upto)]
@@ -112,10 +115,6 @@ class ProbeKeeping(Struct, frozen=True):
         if list(files.segments(written.name)) != segments:
             raise ArchiveDamaged(f"{files.storage.place(written.name)}: does not return what was written")
         return written
-
-    def _files(self) -> SegmentFiles:
-        archive = self.archive()
-        return SegmentFiles(archive.storage, archive.node, archive.run)
 
 
 def _decoded(entries: Iterator[SegmentEntry]) -> Iterator[Segment]:

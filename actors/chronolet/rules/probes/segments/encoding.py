@@ -1,7 +1,7 @@
 """The bytes of a segment: a msgpack map of columns (docs/log-format.md specifies it). Pure.
 
 Input: a `Segment`. Output: its map, and the same as compressed msgpack; and back, with every length checked. Next:
-`adapters.probes.results`, which writes them to the stream; `files`.
+`adapters.probes.results`, which writes them to the stream; `file_format`.
 """
 
 from __future__ import annotations
