@@ -70,7 +70,8 @@ def job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequenc
         )
         return (archived, *problems.probes_resumed(policy.node, probes))
     if isinstance(result, signals.ProbeDeletionDone):
-        return (keeper.ProbesDeleted(files=probes.deleting, upto=probes.deleted),)
+        deleted = keeper.ProbesDeleted(files=probes.deleting, upto=probes.deleted)
+        return (deleted, *problems.probe_deletion_resumed(policy.node, probes))
     failed = keeper.ProbeArchiveFailed if probes.archiving else keeper.ProbeDeletionFailed
     attempts = probes.archive_attempts if probes.archiving else probes.deletion_attempts
     event = failed(error=result.error, retry_at=policy.retry_at(attempts.failures + 1, now))
