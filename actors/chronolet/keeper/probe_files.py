@@ -67,6 +67,7 @@ def job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequenc
             outcomes=result.outcomes,
             size_bytes=result.size_bytes,
             sha256=result.sha256,
+            skipped=result.skipped,
         )
         return (archived, *problems.probes_resumed(policy.node, probes))
     if isinstance(result, signals.ProbeDeletionDone):

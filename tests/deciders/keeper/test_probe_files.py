@@ -79,6 +79,11 @@ def test_an_archived_part_is_recorded_and_the_next_file_begins_there() -> None:
     assert job(story) == wanted.ArchiveProbes(subject="probes", intent="probes/2", after="5-1", upto="9-1")
 
 
+def test_segments_that_the_file_lacks_are_recorded() -> None:
+    done = signals.ProbeArchiveDone(subject="probes", intent="probes/1", skipped=3, **WRITTEN)
+    scene(requested()).when(done).then(keeper.ProbesArchived(after="0-0", upto="5-1", skipped=3, **WRITTEN))
+
+
 def test_the_log_is_archived_at_the_same_time() -> None:
     story = scene(requested(), keeper.ArchiveRequested(after="0-0", upto="7-7"))
     assert {"job", "probes"} <= set(story.effects)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -19,7 +21,7 @@ from chronolet.keeper.workers import probe_keeping
 from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.ports.pods.probe_segments import SegmentEntry
-from chronolet.rules.probes.segments.encoding import decode
+from chronolet.rules.probes.segments.encoding import columns, decode
 from chronolet.rules.probes.segments.gaps import gaps, head_of
 from chronolet.rules.probes.segments.segment import Segment
 from chronolet_schemas.envelope import START, Position, Signal
@@ -165,14 +167,19 @@ def test_segments_of_several_processes_are_one_segment_each(stage: Stage) -> Non
 def test_other_and_damaged_entries_do_not_stop_archiving(stage: Stage) -> None:
     key = Keys(NODE).probe_segments
     stage.write(1)
+    (first,) = stage.in_stream()
     stage.channel.call("XADD", key, "*", "somebody", "else")
     stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "9" * 5_000)
     stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", b"\x00damaged")
+    later = zlib.compress(msgspec.msgpack.encode(replace(columns(first), format=2)))
+    stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", later)
     last = stage.write(1)
     found = measured(stage)
     assert found is not None
-    assert (found.upto, found.segments) == (last, 5)
-    assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
+    assert (found.upto, found.segments) == (last, 6)
+    done = stage.archive("0-0", last)
+    assert isinstance(done, signals.ProbeArchiveDone)
+    assert (done.outcomes, done.skipped) == (4, 2)
     assert times(stage.archived()) == [0, 1, 2, 3]
     assert stage.in_stream() == []
 

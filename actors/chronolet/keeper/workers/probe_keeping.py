@@ -73,7 +73,7 @@ class ProbeKeeping(Struct, frozen=True):
         try:
             # Another host's folder, or an emptied one, is refused, as for the log.
             self.archive().expect(self.store.archived()[0])
-            written = self._written(Position.parse(effect.after), upto)
+            written, skipped = self._written(Position.parse(effect.after), upto)
         except (OSError, ArchiveDamaged) as error:
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=str(error))
         context.done("probes.write")
@@ -87,6 +87,7 @@ class ProbeKeeping(Struct, frozen=True):
             outcomes=written.outcomes,
             size_bytes=written.size_bytes,
             sha256=written.sha256,
+            skipped=skipped,
         )
 
     def delete(self, effect: wanted.DeleteProbes, context: EffectContext) -> Signal:
@@ -101,27 +102,31 @@ class ProbeKeeping(Struct, frozen=True):
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=str(error))
         return signals.ProbeDeletionDone(subject=effect.subject, intent=effect.intent)
 
-    def _written(self, after: Position, upto: Position) -> WrittenFile:
-        """Write the file unless an earlier attempt has, and read it back. It has everything that the stream has up to
-        `upto`: after the loss of Redis's newest entries, ids may repeat.
+    def _written(self, after: Position, upto: Position) -> tuple[WrittenFile, int]:
+        """Write the file unless an earlier attempt has, and read it back; return it, and how many segments it lacks.
+        It has all others that the stream has up to `upto`: after the loss of Redis's newest entries, ids may repeat.
         """
         files = self.files(self.archive())
         # Before the files are listed: if another keeper removes segments meanwhile, its file is found, and kept.
-        segments = merged(_decoded(self.segments.entries(upto=upto)))
+        skipped: list[Position] = []
+        segments = merged(_decoded(self.segments.entries(upto=upto), skipped))
         earlier = [part.name for part in files.parts() if (part.after, part.last) == (after, upto)]
         if earlier:
-            return files.read_whole(earlier[0])
+            return files.read_whole(earlier[0]), len(skipped)
         written = files.write(after, upto, segments)
         if list(files.segments(written.name)) != segments:
             raise ArchiveDamaged(f"{files.storage.place(written.name)}: does not return what was written")
-        return written
+        return written, len(skipped)
 
 
-def _decoded(entries: Iterator[SegmentEntry]) -> Iterator[Segment]:
-    """Decode the segments. Damaged ones, and those of a later release, are skipped: their numbers will be missing."""
+def _decoded(entries: Iterator[SegmentEntry], skipped: list[Position]) -> Iterator[Segment]:
+    """Decode the segments. Damaged ones, and those of a later release, are added to `skipped`: their numbers will be
+    missing.
+    """
     for entry in entries:
         try:
             if entry.data:
                 yield decode(entry.data)
         except SegmentDamaged as error:
+            skipped.append(entry.id)
             log.warning("skipping a segment of probe outcomes", id=str(entry.id), error=str(error))
