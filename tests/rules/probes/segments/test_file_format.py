@@ -37,6 +37,12 @@ def test_segments_are_read_from_pieces_of_any_size() -> None:
         assert FORMAT.header(PART, pieces(content, size)).heads == tuple(map(head_of, segments()))
 
 
+def test_a_truncated_file_is_refused() -> None:
+    content = FORMAT.packed(PART, segments())
+    for length in range(len(content)):
+        error_of(content[:length])
+
+
 def test_a_header_tells_what_the_file_has() -> None:
     found = FORMAT.header(PART, [FORMAT.packed(PART, segments())])
     assert (found.outcomes, found.oldest, found.newest) == (6, T0, T0 + 12)
