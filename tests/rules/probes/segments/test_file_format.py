@@ -59,6 +59,10 @@ def test_a_header_tells_what_the_file_has() -> None:
         ({"after": "1-0"}, "header has after '1-0', expected '0-0'"),
         ({"heads": []}, "its 3 segments differ from the 0 in its header"),
         ({"heads": 5}, "unreadable header"),
+        ({"newest": 253_402_300_800_000}, "a time of the header is out of range"),
+        ({"oldest": -1}, "a time of the header is out of range"),
+        ({"heads": [["p", 0, 1, 1, 0, 1 << 62, 0, 0, None, False]]}, "a time of the header is out of range"),
+        ({"heads": [["p", 0, 1, 1, 0, 9, 0, 0, [0, 1 << 62, 1], False]]}, "a time of the header is out of range"),
     ],
 )
 def test_another_header_is_refused(header: dict[str, object], message: str) -> None:

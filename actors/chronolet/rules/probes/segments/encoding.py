@@ -19,12 +19,12 @@ from chronolet.rules.probes.segments.segment import Lost, ProbeKey, Run, Segment
 FORMAT = 1
 _LARGEST_BYTES = 4 << 20
 """Four times what the largest segment of a process takes. Garbage of this size takes less than 100 MB of memory."""
-_LATEST = 253_402_300_799_999
+LATEST = 253_402_300_799_999
 """The end of the year 9999, in milliseconds since the epoch: later times cannot be shown."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 """Counts of merged segments are added, and have to fit into 64 bits."""
-_Time = Annotated[int, msgspec.Meta(ge=0, le=_LATEST)]
+_Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 _Row = tuple[str, str, str, _Count, str, str]
 
 
@@ -190,6 +190,6 @@ def _times(times: Iterator[int]) -> array[int]:
         found = array("q", times)
     except OverflowError as error:
         raise SegmentDamaged("a time of the segment is out of range") from error
-    if min(found) < 0 or max(found) > _LATEST:
+    if min(found) < 0 or max(found) > LATEST:
         raise SegmentDamaged("a time of the segment is out of range")
     return found

@@ -18,7 +18,7 @@ import msgpack
 import msgspec
 from msgspec import Struct
 
-from chronolet.rules.probes.segments.encoding import FORMAT, SegmentDamaged, columns, from_plain
+from chronolet.rules.probes.segments.encoding import FORMAT, LATEST, SegmentDamaged, columns, from_plain
 from chronolet.rules.probes.segments.file_names import FilePart
 from chronolet.rules.probes.segments.gaps import Head, head_of
 from chronolet.rules.probes.segments.segment import Segment
@@ -97,9 +97,21 @@ class FileFormat(Struct, frozen=True):
             if content.get(field) != value:
                 raise SegmentDamaged(f"header has {field} {content.get(field)!r}, expected {value!r}")
         try:
-            return msgspec.convert(content, Header)
+            header = msgspec.convert(content, Header)
         except msgspec.ValidationError as error:
             raise SegmentDamaged(f"unreadable header: {error}") from error
+        if not all(0 <= at <= LATEST for at in _times(header)):
+            raise SegmentDamaged("a time of the header is out of range")
+        return header
+
+
+def _times(header: Header) -> Iterator[int]:
+    """Yield all times of a header. Readers may show them without reading the segments."""
+    yield from (header.oldest, header.newest)
+    for head in header.heads:
+        yield from (head.started, head.begin, head.end)
+        if head.lost is not None:
+            yield from (head.lost.first, head.lost.last)
 
 
 def _objects(content: Iterator[bytes]) -> Iterator[Any]:
