@@ -87,7 +87,11 @@ class ProbeArchiveRequested(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbesArchived(Event, frozen=True, kw_only=True):
-    """An archive file of segments is complete and on disk; the stream does not have its segments any more."""
+    """An archive file of segments is complete and on disk; the stream does not have its segments any more.
+
+    `skipped`: how many segments the file lacks, as they were damaged or of a later format. The stream does not have
+    them any more, either.
+    """
 
     file: str
     after: str
@@ -95,6 +99,7 @@ class ProbesArchived(Event, frozen=True, kw_only=True):
     outcomes: int
     size_bytes: int
     sha256: str
+    skipped: int = 0
 
 
 @registered

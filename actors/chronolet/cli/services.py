@@ -150,12 +150,11 @@ def probe_results(settings: Settings) -> Iterator[RawResult]:
 
 def recorded_probes(settings: Settings, store: Store) -> Sources:
     """Return where the recorded outcomes of the node's probes are."""
-    from chronolet.adapters.probes.results.segment_stream import RedisSegments  # noqa: PLC0415 - one command needs it
+    from chronolet.adapters.probes.results.segment_files import ArchivedSegments  # noqa: PLC0415 - one command needs it
+    from chronolet.adapters.probes.results.segment_stream import RedisSegments  # noqa: PLC0415
     from chronolet.history.probe_outcomes import Sources  # noqa: PLC0415
-    from chronolet.rules.probes.segments.files import SegmentFiles  # noqa: PLC0415
 
-    archive = node_archive(settings, store).current()
-    files = SegmentFiles(archive.storage, archive.node, archive.run)
+    files = ArchivedSegments(node_archive(settings, store).current())
     return Sources(files, RedisSegments(settings.redis_url, settings.node), lambda: probe_results(settings))
 
 

@@ -7,6 +7,7 @@ segments are removed from it only after they were archived. Damaged files are na
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,9 +16,9 @@ from msgspec import Struct
 
 from chronolet.kernel.log.archive import ArchiveDamaged
 from chronolet.ports.pods.probe_segments import SegmentStream
+from chronolet.ports.pods.segment_files import SegmentFiles
 from chronolet.rules.probes.segments.encoding import SegmentDamaged, decode
 from chronolet.rules.probes.segments.file_names import FilePart
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.gaps import Head, head_of
 from chronolet.rules.probes.segments.merging import add_runs
 from chronolet.rules.probes.segments.recorder import Recorder
@@ -138,12 +139,14 @@ class Reading:
 
     def _add_single(self) -> None:
         """Add the outcomes that no segment has: those of open segments, and of processes that were killed."""
-        known = {(key, at) for key, runs in self._runs.items() for run in runs for at in run.starts}
-        for key, run in reversed([one for result in self._sources.single() for one in _runs_of(result)]):
-            which = (key, run.starts[0])
-            if self._is_wanted(key) and which not in known:
-                known.add(which)  # an outcome may have been written twice
-                self._add(key, (run,))
+        found = reversed([one for result in self._sources.single() for one in _runs_of(result)])
+        # By their time, as an outcome may have been written twice. The segments may have many times more outcomes.
+        single = {(key, run.starts[0]): run for key, run in found if self._is_wanted(key)}
+        for key, runs in self._runs.items():
+            for at in itertools.chain.from_iterable(run.starts for run in runs):
+                single.pop((key, at), None)
+        for (key, _), run in single.items():
+            self._add(key, (run,))
 
 
 def _runs_of(result: RawResult) -> Iterator[tuple[ProbeKey, Run]]:

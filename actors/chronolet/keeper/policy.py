@@ -34,7 +34,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     probes_oldest: int = _HOUR
     """The age of the oldest segment in the stream beyond which segments are archived, even if there are fewer."""
     probes_max_age: int = 30 * _DAY
-    """How long archive files of segments are kept; 0: permanently."""
+    """How long archive files of segments are kept, by the time of the newest archived segment; 0: permanently."""
+    probes_most_deleted: int = 4
+    """The maximum number of old archive files of segments that are deleted after a new one was written. It bounds what
+    a clock that is ahead deletes before it is noticed.
+    """
     first_retry: int = 60_000
     longest_retry: int = 600_000
     """Also how long it takes at most until a repair of the archive is noticed."""

@@ -4,6 +4,9 @@ Input: measurements and results of `effects`. Output: keeper events. One job at 
 failed one is retried with the same back-off. Next: `decider`.
 
     idle -> archiving -> idle -> deleting -> idle
+
+Each new archive file lets a few old ones be deleted. So archiving goes on during many deletions, and a clock that is
+ahead deletes little before it is set back.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ def job(policy: Policy, probes: ProbeFiles, measured: signals.ProbesMeasured, no
     """Return the next job, if one is due."""
     if probes.intent:
         return ()
-    old = _old(policy, measured.files, now)
-    if old and now >= probes.deletion_attempts.retry_at:
+    old = _old(policy, probes, measured.files, now)
+    if old and probes.may_delete and now >= probes.deletion_attempts.retry_at:
         return (keeper.ProbeDeletionRequested(files=tuple(one.name for one in old), upto=str(old[-1].last)),)
     # The measurement may predate the last archive file.
     after = Position.parse(probes.archived) if probes.archived else START
@@ -38,11 +41,14 @@ def job(policy: Policy, probes: ProbeFiles, measured: signals.ProbesMeasured, no
     return ()
 
 
-def _old(policy: Policy, files: Sequence[str], now: int) -> Sequence[FilePart]:
-    """Return the files whose newest segment is older than the policy keeps."""
+def _old(policy: Policy, probes: ProbeFiles, files: Sequence[str], now: int) -> Sequence[FilePart]:
+    """Return the next files to be deleted: their newest segment is older than the policy keeps."""
+    if not (policy.probes_max_age and probes.archived):
+        return ()
     parts = [part for name in files if (part := part_of(name)) is not None]
-    oldest = now - policy.probes_max_age
-    return [part for part in parts if part.last.milliseconds < oldest] if policy.probes_max_age else []
+    # By both clocks, Redis's and the agent's: one that is ahead alone makes nothing old.
+    oldest = min(now, Position.parse(probes.archived).milliseconds) - policy.probes_max_age
+    return [part for part in parts if part.last.milliseconds < oldest][: policy.probes_most_deleted]
 
 
 def _is_worth_archiving(policy: Policy, measured: signals.ProbesMeasured, now: int) -> bool:
@@ -61,10 +67,12 @@ def job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequenc
             outcomes=result.outcomes,
             size_bytes=result.size_bytes,
             sha256=result.sha256,
+            skipped=result.skipped,
         )
         return (archived, *problems.probes_resumed(policy.node, probes))
     if isinstance(result, signals.ProbeDeletionDone):
-        return (keeper.ProbesDeleted(files=probes.deleting, upto=probes.deleted),)
+        deleted = keeper.ProbesDeleted(files=probes.deleting, upto=probes.deleted)
+        return (deleted, *problems.probe_deletion_resumed(policy.node, probes))
     failed = keeper.ProbeArchiveFailed if probes.archiving else keeper.ProbeDeletionFailed
     attempts = probes.archive_attempts if probes.archiving else probes.deletion_attempts
     event = failed(error=result.error, retry_at=policy.retry_at(attempts.failures + 1, now))
@@ -77,13 +85,13 @@ def evolve(probes: ProbeFiles, event: Event) -> ProbeFiles:  # noqa: PLR0911 - a
         case keeper.ProbeArchiveRequested():
             return replace(probes, jobs=probes.jobs + 1, archiving=event.upto)
         case keeper.ProbesArchived():
-            return replace(probes, archiving="", archived=event.upto, archive_attempts=Attempts())
+            return replace(probes, archiving="", archived=event.upto, may_delete=True, archive_attempts=Attempts())
         case keeper.ProbeArchiveFailed():
             return replace(probes, archiving="", archive_attempts=_failed(probes.archive_attempts, event))
         case keeper.ProbeDeletionRequested():
             return replace(probes, jobs=probes.jobs + 1, deleting=event.files, deleted=event.upto)
         case keeper.ProbesDeleted():
-            return replace(probes, deleting=(), deletion_attempts=Attempts())
+            return replace(probes, deleting=(), may_delete=False, deletion_attempts=Attempts())
         case keeper.ProbeDeletionFailed():
             return replace(probes, deleting=(), deletion_attempts=_failed(probes.deletion_attempts, event))
     return probes

@@ -58,6 +58,13 @@ def probes_resumed(node: str, probes: ProbeFiles) -> Sequence[kube_events.Record
     return (_about(node, "Normal", "ProbeArchiveResumed", "Probe outcomes are archived again"),)
 
 
+def probe_deletion_resumed(node: str, probes: ProbeFiles) -> Sequence[kube_events.Recorded]:
+    """Return the KubeEvent for the first deletion of old files of probe outcomes after a failure."""
+    if not probes.deletion_attempts.error:
+        return ()
+    return (_about(node, "Normal", "ProbeDeletionResumed", "Old files of probe outcomes are deleted again"),)
+
+
 def recorded(state: State, event: kube_events.Recorded) -> State:
     """Fold a KubeEvent of the keeper."""
     if event.reason == INCOMPLETE:

@@ -58,7 +58,10 @@ class ProbesMeasured(Signal, frozen=True, kw_only=True):
 
 
 class ProbeArchiveDone(Signal, frozen=True, kw_only=True):
-    """The archive file of segments is complete and on disk, and its segments are removed from the stream."""
+    """The archive file of segments is complete and on disk, and its segments are removed from the stream.
+
+    `skipped`: how many segments of the stream are not in the file, as they could not be decoded.
+    """
 
     subject: str
     intent: str
@@ -66,6 +69,7 @@ class ProbeArchiveDone(Signal, frozen=True, kw_only=True):
     outcomes: int
     size_bytes: int
     sha256: str
+    skipped: int = 0
 
 
 class ProbeDeletionDone(Signal, frozen=True, kw_only=True):

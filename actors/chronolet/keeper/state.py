@@ -28,6 +28,8 @@ class ProbeFiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The id up to which segments are archived; empty if none is."""
     deleted: str = ""
     """The id up to which archive files were deleted, or are about to be; empty if none was."""
+    may_delete: bool = False
+    """Whether an archive file was written since files were last deleted."""
     archive_attempts: Attempts = Attempts()
     deletion_attempts: Attempts = Attempts()
 
@@ -75,10 +77,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the archive, in one line; empty if nothing is."""
+        """What is wrong with the archive, in one line; empty if nothing is. Old files that cannot be deleted do not
+        count: nothing is lost, and everything goes on.
+        """
         failed = f"no archive file can be written: {self.archive_error}" if self.archive_error else ""
         probes = f"no probe outcomes can be archived: {error}" if (error := self.probes.archive_attempts.error) else ""
-        kept = (
-            f"no old probe outcomes can be deleted: {error}" if (error := self.probes.deletion_attempts.error) else ""
-        )
-        return "; ".join(part for part in (failed, self.trim_error, self.incomplete, probes, kept) if part)
+        return "; ".join(part for part in (failed, self.trim_error, self.incomplete, probes) if part)

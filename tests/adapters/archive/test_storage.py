@@ -11,18 +11,18 @@ import pytest
 
 from chronolet.adapters.archive.folder import FolderStorage
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.history.derived.reading import IndexedArchive
 from chronolet.history.derived.upkeep import Upkeep
 from chronolet.history.derived.wanted import Wanted
 from chronolet.kernel.log import archive as archives
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.log.archive_storage import ArchiveStorage
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet_schemas.envelope import START, Position
 from tests.adapters.archive.conftest import Opened
 from tests.bench.history.recorded_entries import recorded_entries
 from tests.kernel.log.test_archive import entries
-from tests.rules.probes.segments.test_files import segments
+from tests.rules.probes.segments.outcomes import segments
 from tests.support.s3.server import BUCKET, Service
 
 LARGE = os.urandom(300_000)
@@ -162,7 +162,8 @@ def test_an_archive_is_read_back(opened: Opened) -> None:
 
 
 def test_files_of_probe_outcomes_are_read_back_and_deleted(opened: Opened) -> None:
-    files, log = SegmentFiles(opened("run-1"), "n", "run-1"), Archive(opened("run-1"), "n", "run-1")
+    log = Archive(opened("run-1"), "n", "run-1")
+    files = ArchivedSegments(log)
     log.write(entries(1, 10), START)
     first = files.write(START, Position(5, 0), segments(3))
     files.write(Position(5, 0), Position(9, 1), segments(1))

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.adapters.probes.results.segment_writer import SegmentWriter
 from chronolet.adapters.probes.results.writer import RedisResults
 from chronolet.cli.services import Services
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.effects import KEEPER
 from chronolet.kernel.storage.redis.connection import Address, Channel
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet.rules.probes.segments.segment import Lost
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.times import time_of
@@ -263,13 +263,13 @@ def test_files_of_another_time_are_not_read(stage: Stage, monkeypatch: pytest.Mo
     stage.segment((81, {}))
     stage.archive()
     read: list[str] = []
-    segments = SegmentFiles.segments
+    segments = ArchivedSegments.segments
 
-    def counted(files: SegmentFiles, name: str) -> Any:
+    def counted(files: ArchivedSegments, name: str) -> Any:
         read.append(name)
         return segments(files, name)
 
-    monkeypatch.setattr(SegmentFiles, "segments", counted)
+    monkeypatch.setattr(ArchivedSegments, "segments", counted)
     assert stage.runs("--from", f"@{(stage.begin + 50) / 1000:.3f}") == [("web", "success", [81])]
     assert len(read) == 1
     assert stage.gaps("--from", f"@{(stage.begin + 50) / 1000:.3f}") == []

@@ -16,7 +16,8 @@ from tests.deciders.given import Scene, given
 
 T0 = 1_000_000
 POLICY = Policy(probes_chunk=10, probes_oldest=500, probes_max_age=1_000, first_retry=60, longest_retry=200, node="n")
-DONE = signals.ProbeArchiveDone(subject="probes", intent="probes/1", file="f", outcomes=7, size_bytes=9, sha256="abc")
+WRITTEN: dict[str, Any] = {"file": "f", "outcomes": 7, "size_bytes": 9, "sha256": "abc"}
+DONE = signals.ProbeArchiveDone(subject="probes", intent="probes/1", **WRITTEN)
 ARCHIVED = keeper.ProbesArchived(file="f", after="0-0", upto="5-1", outcomes=7, size_bytes=9, sha256="abc")
 
 
@@ -78,6 +79,11 @@ def test_an_archived_part_is_recorded_and_the_next_file_begins_there() -> None:
     assert job(story) == wanted.ArchiveProbes(subject="probes", intent="probes/2", after="5-1", upto="9-1")
 
 
+def test_segments_that_the_file_lacks_are_recorded() -> None:
+    done = signals.ProbeArchiveDone(subject="probes", intent="probes/1", skipped=3, **WRITTEN)
+    scene(requested()).when(done).then(keeper.ProbesArchived(after="0-0", upto="5-1", skipped=3, **WRITTEN))
+
+
 def test_the_log_is_archived_at_the_same_time() -> None:
     story = scene(requested(), keeper.ArchiveRequested(after="0-0", upto="7-7"))
     assert {"job", "probes"} <= set(story.effects)
@@ -116,44 +122,81 @@ def test_a_failure_is_reported_once_and_retried_with_back_off(failure: signals.J
 # -- deleting
 OLD = f"0-0..{T0}-1.probes"
 NEWER = f"{T0}-1..{T0 + 700}-0.probes"
+FAR = f"{T0 + 10**9}-0"
+"""The id of a segment that makes all of these files old."""
 
 
 def test_files_are_deleted_once_their_newest_segment_is_older_than_the_policy_keeps() -> None:
     found = signals.ProbesMeasured(files=(OLD, NEWER, "other"))
-    scene().when(found, at=T0 + 1_000).then()
-    story = scene().when(found, at=T0 + 1_001)
+    scene(*archived(FAR)).when(found, at=T0 + 1_000).then()
+    story = scene(*archived(FAR)).when(found, at=T0 + 1_001)
     story.then(keeper.ProbeDeletionRequested(files=(OLD,), upto=f"{T0}-1"))
-    assert job(story) == wanted.DeleteProbes(subject="probes", intent="probes/1", files=(OLD,))
+    assert job(story) == wanted.DeleteProbes(subject="probes", intent="probes/2", files=(OLD,))
     story.when(found, at=T0 + 1_001).then()
-    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/1"))
+    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/2"))
     story.then(keeper.ProbesDeleted(files=(OLD,), upto=f"{T0}-1"))
     assert (job(story), story.state.probes.deleted) == (None, f"{T0}-1")
 
 
+def test_a_clock_that_is_ahead_of_the_archived_segments_deletes_nothing() -> None:
+    found = signals.ProbesMeasured(files=(OLD,))
+    scene().when(found, at=T0 + 10**9).then()
+    scene(*archived(f"{T0 + 1_000}-0")).when(found, at=T0 + 10**9).then()
+    story = scene(*archived(f"{T0 + 1_001}-0")).when(found, at=T0 + 10**9)
+    story.then(keeper.ProbeDeletionRequested(files=(OLD,), upto=f"{T0}-1"))
+
+
+def test_each_new_file_lets_a_few_old_ones_be_deleted() -> None:
+    """Both clocks are ahead: segments wait again a minute later, but less than an hour has been recorded."""
+    names = tuple(f"{number}-0..{number + 1}-0.probes" for number in range(9))
+    found = measured("6-1", segments=1, begun_at=T0 + 10**9, files=names)
+    story = scene(*archived(FAR)).when(found, at=T0 + 10**9)
+    story.then(keeper.ProbeDeletionRequested(files=names[:4], upto="4-0"))
+    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/2"))
+    left = measured("6-1", segments=1, begun_at=T0 + 10**9, files=names[4:])
+    for minute in range(8):
+        story.when(left, at=T0 + 10**9 + minute).then()
+    next_end = f"{T0 + 10**9 + 60}-0"
+    story.when(measured(next_end, begun_at=T0 + 10**9, files=names[4:]), at=T0 + 10**9 + 60)
+    story.then(requested(next_end, after=FAR))
+    story.when(signals.ProbeArchiveDone(subject="probes", intent="probes/3", **WRITTEN))
+    story.when(left, at=T0 + 10**9 + 61).then(keeper.ProbeDeletionRequested(files=names[4:8], upto="8-0"))
+
+
+def test_old_files_do_not_hold_up_archiving() -> None:
+    names = tuple(f"{number}-0..{number + 1}-0.probes" for number in range(9))
+    found = measured(f"{T0 + 10**9}-9", files=names)
+    scene().when(found, at=T0 + 10**9).then(requested(f"{T0 + 10**9}-9"))
+    story = scene(*archived(FAR), keeper.ProbeDeletionRequested(files=names[:1], upto="1-0"))
+    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/2"))
+    story.when(found, at=T0 + 10**9).then(requested(f"{T0 + 10**9}-9", after=FAR))
+
+
 def test_several_old_files_are_deleted_together() -> None:
-    scene().when(signals.ProbesMeasured(files=(OLD, NEWER)), at=T0 + 9_000).then(
+    scene(*archived(FAR)).when(signals.ProbesMeasured(files=(OLD, NEWER)), at=T0 + 9_000).then(
         keeper.ProbeDeletionRequested(files=(OLD, NEWER), upto=f"{T0 + 700}-0")
     )
 
 
 def test_nothing_is_deleted_without_a_limit() -> None:
-    story = scene(policy=Policy(probes_max_age=0))
+    story = scene(*archived(FAR), policy=Policy(probes_max_age=0))
     story.when(signals.ProbesMeasured(files=(OLD,)), at=T0 + 10**12).then()
 
 
 def test_a_failed_deletion_does_not_stop_archiving() -> None:
-    story = scene().when(measured(str(f"{T0}-9"), files=(OLD,)), at=T0 + 5_000)
-    failed = signals.JobRefused(subject="probes", intent="probes/1", error="read-only")
+    story = scene(*archived(FAR)).when(measured(str(f"{T0}-9"), files=(OLD,)), at=T0 + 5_000)
+    failed = signals.JobRefused(subject="probes", intent="probes/2", error="read-only")
     story.when(failed, at=T0 + 5_000).then(
         keeper.ProbeDeletionFailed(error="read-only", retry_at=T0 + 5_060)
     ).then_kube_events(("ProbeDeletionFailed", "read-only"))
-    assert story.state.problem == "no old probe outcomes can be deleted: read-only"
-    story.when(measured(f"{T0}-9", files=(OLD,)), at=T0 + 5_059).then(requested(f"{T0}-9"))
-    story.when(
-        signals.ProbeArchiveDone(subject="probes", intent="probes/2", file="f", outcomes=7, size_bytes=9, sha256="abc")
-    )
-    story.when(measured(f"{T0}-9", files=(OLD,)), at=T0 + 5_060).then(
+    # Readiness does not depend on old files.
+    assert (story.state.problem, "problem" in story.effects) == ("", False)
+    later = f"{T0 + 10**9}-9"
+    story.when(measured(later, files=(OLD,)), at=T0 + 5_059).then(requested(later, after=FAR))
+    story.when(signals.ProbeArchiveDone(subject="probes", intent="probes/3", **WRITTEN))
+    story.when(measured(later, files=(OLD,)), at=T0 + 5_060).then(
         keeper.ProbeDeletionRequested(files=(OLD,), upto=f"{T0}-1")
     )
-    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/3"))
-    assert story.state.problem == ""
+    story.when(signals.ProbeDeletionDone(subject="probes", intent="probes/4"))
+    story.then(keeper.ProbesDeleted(files=(OLD,), upto=f"{T0}-1"))
+    story.then_kube_events(("ProbeDeletionResumed", "Old files of probe outcomes are deleted again"))

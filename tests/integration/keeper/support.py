@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
@@ -90,7 +91,7 @@ class Desk:
             archive=self.node_archive.current,
             now=lambda: self.now,
             disk=DiskReports(),
-            probes=ProbeKeeping(self.segments, self.node_archive.current, self.store),
+            probes=ProbeKeeping(self.segments, self.node_archive.current, ArchivedSegments, self.store),
         )
         for shard in (KEEPER, POD, PLEG):
             self.take(shard)

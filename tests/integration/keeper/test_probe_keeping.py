@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
+from chronolet.adapters.probes.results.segment_stream import RedisSegments
 from chronolet.adapters.probes.results.segment_writer import SegmentWriter
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper import signals, wanted
@@ -16,8 +20,8 @@ from chronolet.keeper.effects import KEEPER
 from chronolet.keeper.workers import probe_keeping
 from chronolet.keeper.workers.probe_keeping import ProbeKeeping
 from chronolet.kernel.storage.redis.connection import Address, Channel
-from chronolet.rules.probes.segments.encoding import decode
-from chronolet.rules.probes.segments.files import SegmentFiles
+from chronolet.ports.pods.probe_segments import SegmentEntry
+from chronolet.rules.probes.segments.encoding import columns, decode
 from chronolet.rules.probes.segments.gaps import gaps, head_of
 from chronolet.rules.probes.segments.segment import Segment
 from chronolet_schemas.envelope import START, Position, Signal
@@ -58,9 +62,9 @@ class Stage:
         return self.desk.keeping.probes.delete(effect, Context(self.desk.tokens[KEEPER], crash_at))
 
     @property
-    def files(self) -> SegmentFiles:
+    def files(self) -> ArchivedSegments:
         archive = self.desk.archive
-        return SegmentFiles(archive.storage, archive.node, archive.run)
+        return ArchivedSegments(archive)
 
     def names(self) -> list[str]:
         return [part.name for part in self.files.parts()]
@@ -131,6 +135,24 @@ def test_a_job_that_is_given_up_after_its_file_was_written_loses_nothing(stage: 
     assert gaps(map(head_of, stage.archived()), lambda *_: True) == []
 
 
+def test_a_keeper_that_lost_its_shard_does_not_replace_the_file_of_its_successor(stage: Stage) -> None:
+    """It stalls before it reads the stream, and its successor meanwhile archives and removes the same segments."""
+    last = stage.write(2)
+
+    class Stalled(RedisSegments):
+        def entries(self, after: Position = START, upto: Position | None = None) -> Iterator[SegmentEntry]:
+            assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
+            return super().entries(after, upto)
+
+    stalled = ProbeKeeping(
+        Stalled(stage.desk.url, NODE), stage.desk.node_archive.current, ArchivedSegments, stage.desk.store
+    )
+    effect = wanted.ArchiveProbes(subject="probes", intent="probes/1", after="0-0", upto=last)
+    stalled.write(effect, Context(stage.desk.tokens[KEEPER]))
+    assert times(stage.in_stream()) == []
+    assert times(stage.archived()) == [0, 1, 2, 3]
+
+
 def test_segments_of_several_processes_are_one_segment_each(stage: Stage) -> None:
     for _ in range(3):
         stage.write(1, "p")
@@ -145,10 +167,19 @@ def test_segments_of_several_processes_are_one_segment_each(stage: Stage) -> Non
 def test_other_and_damaged_entries_do_not_stop_archiving(stage: Stage) -> None:
     key = Keys(NODE).probe_segments
     stage.write(1)
+    (first,) = stage.in_stream()
     stage.channel.call("XADD", key, "*", "somebody", "else")
+    stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "9" * 5_000)
     stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", b"\x00damaged")
+    later = zlib.compress(msgspec.msgpack.encode(replace(columns(first), format=2)))
+    stage.channel.call("XADD", key, "*", "process", "p", "outcomes", "2", "data", later)
     last = stage.write(1)
-    assert isinstance(stage.archive("0-0", last), signals.ProbeArchiveDone)
+    found = measured(stage)
+    assert found is not None
+    assert (found.upto, found.segments) == (last, 6)
+    done = stage.archive("0-0", last)
+    assert isinstance(done, signals.ProbeArchiveDone)
+    assert (done.outcomes, done.skipped) == (4, 2)
     assert times(stage.archived()) == [0, 1, 2, 3]
     assert stage.in_stream() == []
 
@@ -162,8 +193,8 @@ def test_nothing_is_removed_if_the_file_cannot_be_written(stage: Stage) -> None:
 
 def test_nothing_is_removed_if_the_file_returns_something_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     last = stage.write(2)
-    written = SegmentFiles.segments
-    monkeypatch.setattr(SegmentFiles, "segments", lambda *given: list(written(*given))[1:])
+    written = ArchivedSegments.segments
+    monkeypatch.setattr(ArchivedSegments, "segments", lambda *given: list(written(*given))[1:])
     assert "does not return what was written" in refused(stage.archive("0-0", last))
     assert times(stage.in_stream()) == [0, 1, 2, 3]
 
@@ -183,7 +214,7 @@ def test_a_folder_of_another_host_is_refused(stage: Stage, tmp_path: Path) -> No
     stage.desk.archive_upto(upto)
     last = stage.write(1)
     other = NodeArchive(place("", tmp_path / "other"), NODE, stage.desk.store)
-    keeping = ProbeKeeping(stage.desk.segments, other.current, stage.desk.store)
+    keeping = ProbeKeeping(stage.desk.segments, other.current, ArchivedSegments, stage.desk.store)
     stage.desk.keeping = replace(stage.desk.keeping, probes=keeping)
     assert "has no file of the log" in refused(stage.archive("0-0", last))
     assert times(stage.in_stream()) == [0, 1]

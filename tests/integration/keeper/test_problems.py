@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.adapters.archive.places import place
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper import signals, wanted
 from chronolet.keeper.effects import KEEPER, Keeping
@@ -46,7 +47,7 @@ def elsewhere(at_desk: Desk, folder: Path) -> Keeping:
     return replace(
         at_desk.keeping,
         archive=archive.current,
-        probes=ProbeKeeping(at_desk.segments, archive.current, at_desk.store),
+        probes=ProbeKeeping(at_desk.segments, archive.current, ArchivedSegments, at_desk.store),
     )
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import redis
 
 from chronolet.adapters.probes.results.reader import kept_results
 from chronolet.adapters.probes.results.segment_stream import RedisSegments
-from chronolet.adapters.probes.results.segment_writer import SEGMENT_BYTES, SegmentWriter
+from chronolet.adapters.probes.results.segment_writer import MOST_ENTRIES, SEGMENT_BYTES, SegmentWriter
 from chronolet.adapters.probes.results.writer import RedisResults
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.store import StoreBroken
@@ -113,6 +114,20 @@ def test_a_large_segment_is_written_early(redis_server: PrivateRedis, stream: Re
     channel.disconnect()
 
 
+def test_a_stream_that_nobody_archives_stays_small(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    """Even if all of its segments are full of failures that differ, as long as their outputs are usual texts."""
+    writer, channel = SegmentWriter("n", lambda: "p", seconds=NEVER), Channel(Address(redis_server.url), HANG_SECONDS)
+    for number in range(640):
+        ids = (zlib.crc32(b"%d/%d" % (number, line)) for line in range(18))
+        output = "".join(f"{T0 + number} ERROR request {one:08x} to 10.0.3.17:5432: refused\n" for one in ids)
+        writer.take(outcome(T0 + number, outcome="failure", code="500", output=output))
+    writer.write(channel)
+    channel.disconnect()
+    count = client.xlen(KEY)
+    assert count >= 9
+    assert MOST_ENTRIES * client.memory_usage(KEY, samples=0) / count < 64_000_000
+
+
 def test_several_processes_write_at_the_same_time(redis_server: PrivateRedis, stream: RedisSegments) -> None:
     made = [results(redis_server, AT_ONCE, f"p{number}") for number in range(3)]
 
@@ -200,6 +215,25 @@ def test_a_key_of_another_type_is_an_error_and_heals(
     client.delete(KEY)
     made.stop()
     assert times(read(stream)) == [T0]
+
+
+def test_a_refusal_of_single_outcomes_does_not_stop_segments(
+    redis_server: PrivateRedis, client: redis.Redis, stream: RedisSegments
+) -> None:
+    """Not even if there are new outcomes at each flush, as on a busy node."""
+    client.set(Keys("n").probe_results, "text")
+    made = results(redis_server, AT_ONCE)
+    flush = made._flush
+
+    def flush_something() -> bool:
+        made._waiting.append(outcome(T0))
+        return flush()
+
+    made._flush = flush_something  # type: ignore[method-assign]
+    made.add(outcome(T0))
+    wait_until(lambda: bool(read(stream)), "a segment")
+    made.stop()
+    assert read(stream)[-1].ended
 
 
 # -- kills

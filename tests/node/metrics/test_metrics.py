@@ -11,7 +11,7 @@ from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRun
 from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.stats.running import Running
 from chronolet.ports.runtime.runtime import ContainerSpec, Refusal, SandboxSpec
-from chronolet_schemas import container_gc, image_gc, kube_events, pod
+from chronolet_schemas import container_gc, image_gc, keeper, kube_events, pod
 from chronolet_schemas.keys import Shard
 
 ABOUT = {"pod": "default/web", "uid": "u", "attempt": 0}
@@ -248,3 +248,20 @@ def test_the_work_of_the_collectors_is_counted(metrics: Metrics) -> None:
     removals = {"what": "container", "rule": "per_container_limit", "result": "success"}
     assert value(metrics, "chronolet_container_gc_removals_total", **removals) == 1
     assert value(metrics, "chronolet_container_gc_runs_total", trigger="request", result="success") == 1
+
+
+def test_the_jobs_about_probe_outcomes_are_counted(metrics: Metrics) -> None:
+    events = (
+        (
+            "write_probes",
+            "done",
+            keeper.ProbesArchived(file="f", after="", upto="", outcomes=1, size_bytes=1, sha256=""),
+        ),
+        ("write_probes", "failed", keeper.ProbeArchiveFailed(error="disk", retry_at=1)),
+        ("delete_probes", "done", keeper.ProbesDeleted(files=("f",), upto="1-0")),
+        ("delete_probes", "failed", keeper.ProbeDeletionFailed(error="disk", retry_at=1)),
+    )
+    for job, outcome, event in events:
+        assert value(metrics, "chronolet_archive_jobs_total", job=job, outcome=outcome) == 0
+        metrics.archive.count(event)
+        assert value(metrics, "chronolet_archive_jobs_total", job=job, outcome=outcome) == 1

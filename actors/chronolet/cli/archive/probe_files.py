@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.cli.errors import Failure
 from chronolet.cli.session import Session
 from chronolet.history.archive_files.probe_report import Extent, ProbeReport, accept, verify_probes
 from chronolet.keeper.state import State
 from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.store import HistoryMissing
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet_schemas.envelope import START, Position
 
 
@@ -23,7 +23,7 @@ class ProbeFiles:
 
     def __init__(self, node: Session, archive: Archive) -> None:
         self._node = node
-        self._files = SegmentFiles(archive.storage, archive.node, archive.run)
+        self._files = ArchivedSegments(archive)
 
     def report(self) -> ProbeReport:
         """Verify the files. Raises Failure if they cannot be listed."""

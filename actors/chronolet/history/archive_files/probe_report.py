@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chronolet.kernel.log.archive import ArchiveDamaged
+from chronolet.ports.pods.segment_files import SegmentFiles
 from chronolet.rules.probes.segments.file_names import FilePart
-from chronolet.rules.probes.segments.files import SegmentFiles
 from chronolet_schemas.envelope import START, Position
 
 

@@ -22,6 +22,7 @@ from chronolet.adapters.machine.boot import boot_id
 from chronolet.adapters.machine.processes import host_processes
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.adapters.manifest_files.watched_folder import ManifestFolder, NoFolder
+from chronolet.adapters.probes.results.segment_files import ArchivedSegments
 from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
@@ -182,7 +183,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
         archive=parts.archive.current,
         now=_now,
         disk=parts.disk,
-        probes=ProbeKeeping(parts.segments, parts.archive.current, parts.store),
+        probes=ProbeKeeping(parts.segments, parts.archive.current, ArchivedSegments, parts.store),
         announce=lambda: parts.store.announce(_announcement(parts.settings)),
         measure_seconds=tuning.measure_seconds,
         problem=parts.archive_problem,

@@ -21,11 +21,11 @@ class ArchiveMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.jobs = Counter(
             "chronolet_archive_jobs_total",
-            "Attempts to write an archive file or to trim the log",
+            "Attempts to write an archive file, to trim the log, or to write or delete files of probe outcomes",
             ["job", "outcome"],
             registry=registry,
         )
-        for job in ("write", "trim"):
+        for job in ("write", "trim", "write_probes", "delete_probes"):
             for outcome in ("done", "failed"):
                 self.jobs.labels(job, outcome)
         self.problem = Gauge(
@@ -49,5 +49,13 @@ class ArchiveMetrics:
                 self.jobs.labels("trim", "done").inc()
             case keeper.TrimFailed():
                 self.jobs.labels("trim", "failed").inc()
+            case keeper.ProbesArchived():
+                self.jobs.labels("write_probes", "done").inc()
+            case keeper.ProbeArchiveFailed():
+                self.jobs.labels("write_probes", "failed").inc()
+            case keeper.ProbesDeleted():
+                self.jobs.labels("delete_probes", "done").inc()
+            case keeper.ProbeDeletionFailed():
+                self.jobs.labels("delete_probes", "failed").inc()
             case _:
                 pass

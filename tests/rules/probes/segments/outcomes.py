@@ -9,6 +9,7 @@ import random
 import uuid
 from collections.abc import Iterable, Iterator
 
+from chronolet.rules.probes.segments.recorder import Recorder
 from chronolet.rules.probes.segments.segment import Segment, duration
 from chronolet_schemas.prober import RawResult
 
@@ -90,3 +91,14 @@ def listed(segments: Iterable[Segment]) -> list[Listed]:
         for run in runs
         for at, code in zip(run.starts, run.took, strict=True)
     ]
+
+
+def segments(count: int = 3) -> list[Segment]:
+    """Return segments of as many processes, each with two outcomes."""
+    found = []
+    for number in range(count):
+        made = Recorder(T0, 100)
+        for at in (number, 10 + number):
+            made.take(outcome(T0 + at, output="x" * 90), T0)
+        found.append(made.close(f"p{number}", T0 + 60))
+    return found

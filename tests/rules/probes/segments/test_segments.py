@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chronolet.adapters.probes.results.segment_writer import SEGMENT_BYTES
 from chronolet.rules.probes.segments.encoding import SegmentDamaged, columns, decode, encode, from_plain
 from chronolet.rules.probes.segments.merging import merged
 from chronolet.rules.probes.segments.recorder import Recorder
@@ -41,7 +42,7 @@ def runs(segment: Segment) -> list[Run]:
 texts = st.text(max_size=8)
 results = st.builds(
     outcome,
-    at=st.integers(-(2**50), 2**50),
+    at=st.integers(0, 2**47),
     pod=st.sampled_from(("default/a", "default/b")),
     probe=st.sampled_from(("Liveness", "Readiness")),
     attempt=st.sampled_from(("", "0", "7")),
@@ -227,6 +228,12 @@ def test_the_columns_of_a_segment_are_plain() -> None:
         ({"count": [2, 2, -1]}, "cannot be decoded"),
         ({"took": 5}, "cannot be decoded"),
         ({"start": [2**63, 0, 0]}, "out of range"),
+        ({"start": [-T0 - 1, 0, 0]}, "out of range"),
+        ({"start": [2**60, 0, 0]}, "out of range"),
+        ({"end": 2**60}, "cannot be decoded"),
+        ({"lost": (1, 2**60, 1)}, "cannot be decoded"),
+        ({"lost": (1, 2, 2**63)}, "cannot be decoded"),
+        ({"differing": [2**63, 0, 0]}, "cannot be decoded"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -257,7 +264,27 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 def test_a_segment_that_grows_without_bound_is_refused() -> None:
     with pytest.raises(SegmentDamaged, match="larger than"):
-        decode(zlib.compress(bytes(65 << 20)))
+        decode(zlib.compress(bytes(5 << 20)))
+
+
+def test_deeply_nested_bytes_are_refused() -> None:
+    content = msgspec.msgpack.encode(damaged() | {"later": None})
+    assert content.endswith(b"\xc0")
+    with pytest.raises(SegmentDamaged, match="cannot be decoded"):
+        decode(zlib.compress(content[:-1] + b"\x91" * 200_000 + b"\xc0"))
+
+
+def test_the_largest_segment_of_a_process_can_be_decoded() -> None:
+    """The costliest outcomes: each is a run of its own, of a probe with long names, or with a long output."""
+    for changes in ({"output": ""}, {"output": "\U0001f600" * 1024}, {"pod": "n" * 63 + "/" + "p" * 253}):
+        made, number = Recorder(T0, 1024), 0
+        while made.size < SEGMENT_BYTES:
+            outcomes = ("failure", "unknown")[number % 2]
+            names = {"id": f"{number}"} if "pod" in changes else {}
+            made.take(outcome(T0 + number * 100_000, outcome=outcomes, **names, **changes), T0)
+            number += 1
+        segment = made.close("p", T0)
+        assert decode(encode(segment)) == segment
 
 
 def test_a_run_is_no_list_of_numbers_alone() -> None:

@@ -17,6 +17,7 @@ from chronolet_schemas.keys import Keys
 
 _PAGE_SIZE = 50
 _TIMEOUT_SECONDS = 5.0
+_MOST_DIGITS = 10
 
 
 class RedisSegments:
@@ -53,4 +54,6 @@ class RedisSegments:
 def _entry(entry_id: Position, fields: Sequence[bytes]) -> SegmentEntry:
     named = dict(zip(fields[::2], fields[1::2], strict=True))
     outcomes = named.get(b"outcomes", b"")
-    return SegmentEntry(entry_id, int(outcomes) if outcomes.isdigit() else 0, named.get(b"data", b""))
+    # Another program may have added anything: int() refuses thousands of digits.
+    count = int(outcomes) if outcomes.isdigit() and len(outcomes) < _MOST_DIGITS else 0
+    return SegmentEntry(entry_id, count, named.get(b"data", b""))

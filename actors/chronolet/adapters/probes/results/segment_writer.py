@@ -4,7 +4,8 @@ Input: raw outcomes; outcomes that were dropped. Output: entries of the stream. 
 Redis does not accept segments, they are kept in memory, up to a limit; then the oldest are dropped. The numbers and
 counts of the others show that. A segment whose reply is lost is written again: readers skip it by its number.
 
-A kill of the process loses the open segment. `probe_results` still has the newest of its outcomes.
+A kill of the process loses the open segment, and those that Redis has not accepted yet. `probe_results` still has the
+newest of the open one's outcomes.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ SEGMENT_SECONDS = 60.0
 """The longest time that an outcome is only in the process's memory and in `probe_results`."""
 SEGMENT_BYTES = 64 * 1024
 """About how many bytes a segment has before it is compressed, at most."""
-MOST_ENTRIES = 10_000
-"""About the maximum number of segments in the stream: a week of a process. It is reached only if no keeper archives."""
+MOST_ENTRIES = 3_000
+"""About the maximum number of segments in the stream: two days of a process. It is reached only if no keeper archives.
+It bounds Redis's memory: full segments of failures with long texts take 20 KB each, those of random texts up to 64 KiB.
+"""
 
 _MOST_PENDING = 60
 _OUTPUT_LIMIT = 1024

@@ -123,8 +123,8 @@ class RedisResults:
             self._segments.end(self._channel)
 
     def _flush(self) -> bool:
-        """Write the pending outcomes, after adding them to the segment. Return False if the server did not take them:
-        then it would not take a segment either.
+        """Write the pending outcomes, after adding them to the segment. Return False if the server is unreachable: then
+        it would not take a segment either.
         """
         results: list[RawResult] = []
         with contextlib.suppress(IndexError):  # the queue is empty; `add` may remove outcomes concurrently
@@ -145,7 +145,7 @@ class RedisResults:
                 log.warning("cannot write probe outcomes; dropping them", error=str(error))
             self._lost += len(results)
             self._on_lost(len(results))
-            return False
+            return not isinstance(error, StoreUnreachable)
         if self._lost:
             log.info("writing probe outcomes again", lost=self._lost)
         self._lost = 0

@@ -1,7 +1,7 @@
 """The bytes of a segment: a msgpack map of columns (docs/log-format.md specifies it). Pure.
 
 Input: a `Segment`. Output: its map, and the same as compressed msgpack; and back, with every length checked. Next:
-`adapters.probes.results`, which writes them to the stream; `files`.
+`adapters.probes.results`, which writes them to the stream; `file_format`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ import msgspec
 from chronolet.rules.probes.segments.segment import Lost, ProbeKey, Run, Segment
 
 FORMAT = 1
-_LARGEST_BYTES = 64 << 20
+_LARGEST_BYTES = 4 << 20
+"""Four times what the largest segment of a process takes. Garbage of this size takes less than 100 MB of memory."""
+LATEST = 253_402_300_799_999
+"""The end of the year 9999, in milliseconds since the epoch: later times cannot be shown."""
 
-_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
+"""Counts of merged segments are added, and have to fit into 64 bits."""
+_Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 _Row = tuple[str, str, str, _Count, str, str]
 
 
@@ -32,13 +37,13 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     process: str
-    started: int
+    started: _Time
     number: _Count
     upto: _Count
-    begin: int
-    end: int
+    begin: _Time
+    end: _Time
     before: _Count
-    lost: tuple[int, int, _Count] | None
+    lost: tuple[_Time, _Time, _Count] | None
     ended: bool
     outcomes: _Count
     probes: list[_Row]
@@ -66,7 +71,7 @@ def decode(data: bytes) -> Segment:
     try:
         content = decompressor.decompress(data, _LARGEST_BYTES)
         found = msgspec.msgpack.decode(content, type=Columns) if decompressor.eof else None
-    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SegmentDamaged(f"the segment cannot be decoded: {error}") from error
     if found is None:
         raise SegmentDamaged(f"the segment is truncated, or larger than {_LARGEST_BYTES} bytes")
@@ -182,6 +187,9 @@ def _runs(found: Columns) -> Iterator[Run]:
 
 def _times(times: Iterator[int]) -> array[int]:
     try:
-        return array("q", times)
+        found = array("q", times)
     except OverflowError as error:
         raise SegmentDamaged("a time of the segment is out of range") from error
+    if min(found) < 0 or max(found) > LATEST:
+        raise SegmentDamaged("a time of the segment is out of range")
+    return found

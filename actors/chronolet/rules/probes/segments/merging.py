@@ -2,7 +2,7 @@
 
 Input: segments, in the order in which they were written. Output: fewer segments with the same outcomes; a process has
 several only if one of its segments is missing in between. A segment that was written twice counts once. Next:
-`files`.
+`file_format`.
 """
 
 from __future__ import annotations
