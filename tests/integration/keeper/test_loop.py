@@ -58,6 +58,11 @@ class Witness:
         self._over.set()
         self._thread.join()
 
+    def wait_for_answer(self, here: Place, number: int) -> None:
+        """Wait until the log has the answer to this request."""
+        answered = f"request-{number}"
+        here.wait_until(lambda: any(one.cause == answered for one in self.seen[-2000:]), answered, 60)
+
     def _read(self) -> None:
         while not self._over.is_set():
             after = self.seen[-1].position if self.seen else START
@@ -91,15 +96,15 @@ def test_the_history_is_complete_after_repeated_kills(here: Place) -> None:
             here.wait_until(lambda goal=goal: len(witness.seen) > goal, f"{goal} entries beyond {len(witness.seen)}")
             agent.kill9()
             agent = here.start(**TUNING)
-        answered = f"request-{COMMANDS - 1}"
-        here.wait_until(lambda: any(one.cause == answered for one in witness.seen[-2000:]), answered, 60)
         sent = COMMANDS
+        witness.wait_for_answer(here, sent - 1)
         # The number of trims depends on the backlog at each start of the agent: continue until there are enough.
         while len(here.events(store, LogTrimmed)) < 4 or store.archived()[1].n <= COMMANDS // 2:
             before = store.archived()
             send(store, sent, 700)
             sent += 700
             here.wait_until(lambda before=before: all(map(gt, store.archived(), before)), "one more round", 60)
+            witness.wait_for_answer(here, sent - 1)
         agent.end()
         here.wait_until(lambda: witness.seen[-1].position == store.last(), "the witness")
     _judge(here, store, witness.seen, sent)
