@@ -211,6 +211,12 @@ def test_data_that_is_no_map_is_left_out(data: bytes) -> None:
     assert found.data == (b"" if data == b"" else b"\x80")
 
 
+def test_a_name_that_a_later_field_of_the_same_name_hides_is_left_out() -> None:
+    (found,) = anonymised(entry({})._replace(data=b"\x82\xa1a\xa4cart\xa1a\xa2ok"))
+    assert msgspec.msgpack.decode(found.data) == {"a": "ok"}
+    assert b"cart" not in found.data
+
+
 # -- every type -------------------------------------------------------------------------------------------------------
 EVENTS = [cls for cls in all_classes() if issubclass(cls, Event)]
 GOLDEN = Path(__file__).parents[2] / "golden" / "events"

@@ -140,8 +140,19 @@ def test_kept_names(keep: tuple[str, ...], event: dict[str, Any]) -> None:
 
 
 def test_data_without_secrets_keeps_its_bytes() -> None:
-    data = b"\x81\xa1a\xcd\x00\x01"  # an integer in a longer form than needed
+    data = msgspec.msgpack.encode({"a": 1, "b": [0.5, None, {"c": "x"}]})
     assert Redactor(Values()).data(data) == data
+
+
+TWICE = b"\x82\xa7message\xa7hunter2\xa7message\xa2ok"
+PADDED = b"\x83\xa1f\xca\x00\x00\x00\x00\xa7message\xa7hunter2\xa7message\xa2ok"
+
+
+@pytest.mark.parametrize("data", [TWICE, b"\x81\xa1a" + TWICE, b"\x81\xa1a\x91" + TWICE, PADDED])
+def test_a_value_that_a_later_one_of_the_same_name_hides_is_left_out(data: bytes) -> None:
+    changed = Redactor(Values()).data(data)
+    assert b"hunter2" not in changed
+    assert msgspec.msgpack.decode(changed) == msgspec.msgpack.decode(data)
 
 
 def test_the_time_of_an_entry_stays_its_last_field() -> None:

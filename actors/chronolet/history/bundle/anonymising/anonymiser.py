@@ -67,8 +67,9 @@ class Anonymiser:
         plain = decoded(data)
         if not plain:
             return data if data == b"" else msgspec.msgpack.encode({})
-        replaced = self.plain({name: value for name, value in plain.items() if name != data_fields.INPUT})
-        return data if replaced == plain else msgspec.msgpack.encode(replaced)
+        # Always encoded anew: of fields with one name, only the last is decoded, but `data` has all values.
+        named = {name: value for name, value in plain.items() if name != data_fields.INPUT}
+        return msgspec.msgpack.encode(self.plain(named))
 
     def plain(self, value: Any) -> Any:
         """Return plain data without names."""

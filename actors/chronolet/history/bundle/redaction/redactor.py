@@ -65,14 +65,16 @@ class Redactor:
         self._texts: dict[tuple[str, bool], str] = {}
 
     def data(self, data: bytes) -> bytes:
-        """Return an event's data, a msgpack map, without secrets: the same bytes if there are none."""
+        """Return an event's data, a msgpack map, without secrets: the same bytes if there are none, as far as they are
+        encoded as chronolet does.
+        """
         if not data:
             return data
         try:
             plain = msgspec.msgpack.decode(data)
             if isinstance(plain, dict):
-                redacted = self.plain(plain)
-                return data if redacted == plain else msgspec.msgpack.encode(redacted)
+                # Always encoded anew: of fields with one name, only the last is decoded, but `data` has all values.
+                return msgspec.msgpack.encode(self.plain(plain))
         except (msgspec.DecodeError, ValueError, RecursionError):
             pass  # as for data that is no map
         return msgspec.msgpack.encode({"redacted": f"{len(data)} bytes that are not the data of an event"})
