@@ -112,7 +112,8 @@ def test_each_reason_of_a_stop_is_worded(reason: pod.StopReason) -> None:
 def test_chronolet_is_never_cleared_if_the_start_of_the_run_is_missing() -> None:
     """It may have stopped the container, or replaced its sandbox, before the first entry of the history."""
     found: set[type[Cause]] = set()
-    for _, story in STORIES:
+    killed = ("killed", lambda: Story().runs().probe_fails("Readiness", 1).dies(137, sent=(9,)).restarts(1))
+    for _, story in (*STORIES, killed):
         facts = story().facts
         for at in range(1, len(facts)):
             history = pod_history(NAME, facts[at:])
@@ -125,3 +126,17 @@ def test_chronolet_is_never_cleared_if_the_start_of_the_run_is_missing() -> None
             found.add(type(root))
             assert not getattr(root, "others", False), root
     assert found >= {causes.SandboxDied, causes.Unexplained, causes.OtherSignal}
+
+
+@pytest.mark.parametrize(("what", "root"), [("sandbox", causes.SandboxDied), ("liveness", causes.ProbeFailed)])
+def test_the_stop_of_a_run_whose_start_is_missing_is_known(what: str, root: type[Cause]) -> None:
+    story = next(story for name, story in STORIES if name == f"end: {what}")()
+    begin = next(at for at, one in enumerate(story.facts) if isinstance(one.event, pod.ContainerStarted))
+    history = pod_history(NAME, story.facts[begin + 1 :])
+    assert history.lives[0].runs[0].start_missing
+    found = answer(history, Question(nth=1))
+    assert [type(one) for one in found.chain[:2]] == [root, causes.Stopped]
+    assert not getattr(found.chain[0], "others", False)
+    if root is causes.SandboxDied:
+        assert "the missing entries of the log" in found.settled_by
+        assert "it may have been chronolet" in found.sentence

@@ -26,7 +26,7 @@ from typing import Any
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.outages import engine_ended, outage_at, outages, sandbox_deaths, sent_to
+from chronolet.history.why.outages import engine_ended, outage_at, outages, sandbox_deaths, sandbox_died
 from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet.history.why.stops import stop_of, stopped
 from chronolet_schemas import container_gc, pleg, pod, prober
@@ -145,10 +145,10 @@ def _not_chronolet(history: PodHistory, life: Life, run: Run, exit_: Exit) -> bo
     )
     ends = (pod.TerminationRequested, pod.PodFailed)
     ending_ = any(fact.position < exit_.fact.position for kind in ends for fact, _ in life.of(kind))
-    gap = history.gap(run.started.position, exit_.fact.position)
+    complete = history.has_all_of(run, exit_.fact.position)
     # The pod's own entry about the end is missing, or the end was before the log began.
     unrecorded = not isinstance(exit_.fact.event, pod.PodEvent) or isinstance(exit_.fact.event, pod.PodAdopted)
-    return not (failed or ending_ or gap or run.start_missing or unrecorded)
+    return complete and not (failed or ending_ or unrecorded)
 
 
 def _may_end(signal: int, exit_code: int) -> bool:
@@ -210,9 +210,7 @@ def _engine_down(history: PodHistory, _life: Life, run: Run, exit_: Exit) -> Seq
 def _sandbox(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     for fact, event in sandbox_deaths(life):
         if run.started_at <= event.finished_at <= exit_.finished_at and fact.position <= exit_.fact.position:
-            others = not run.start_missing and history.gap(run.started.position, fact.position) is None
-            sent = sent_to(life, event.id)
-            return (causes.SandboxDied(exit_code=event.exit_code, signals=sent, others=others, **where(fact)),)
+            return (sandbox_died(history, life, run, (fact, event)),)
     return ()
 
 

@@ -17,6 +17,18 @@ _SAME_START_MILLISECONDS = 1_000
 """Start times of one run that come from a notice and from an inspect may differ by this."""
 
 
+_BEFORE_A_RUN = (
+    pleg.ContainerEvent,
+    pleg.ProbeKillEvent,
+    prober.ProbeEvent,
+    pod.ContainerStopRequested,
+    pod.ContainerStopReleased,
+    pod.HookRequested,
+    pod.HookEnded,
+)
+"""Events that may precede the entry by which a run is known: its start, or its end if the log lacks the start."""
+
+
 def pod_history(name: str, facts: Iterable[Fact], written_after: WrittenAfter = never_written) -> PodHistory:
     """Assemble the facts about the pod `name` (namespace/name)."""
     reading = _Reading(name)
@@ -168,7 +180,7 @@ class _Reading:
         run = self._run_of(life, fact, about)
         if run is not None:
             run.facts.append(fact)
-        elif isinstance(fact.event, pleg.ContainerEvent | pleg.ProbeKillEvent | prober.ProbeEvent):
+        elif isinstance(fact.event, _BEFORE_A_RUN):
             self._deaths.setdefault(about, []).append(fact)
 
     def _run_of(self, life: Life, fact: Fact, about: str) -> Run | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.records import Life, PodHistory
+from chronolet.history.why.records import Life, PodHistory, Run
 from chronolet_schemas import pleg, pod
 
 NEAR_MILLISECONDS = 10_000
@@ -55,6 +55,19 @@ def sandbox_deaths(life: Life) -> Sequence[tuple[Fact, pod.SandboxExited]]:
     """Return the ends of the pod's sandboxes that chronolet did not request."""
     stopped = {event.id for _, event in life.of(pod.SandboxStopRequested)}
     return [one for one in life.of(pod.SandboxExited) if one[1].id not in stopped]
+
+
+def sandbox_died(
+    history: PodHistory, life: Life, run: Run, death: tuple[Fact, pod.SandboxExited]
+) -> causes.SandboxDied:
+    """Return the end of the sandbox of a run as a cause."""
+    fact, event = death
+    return causes.SandboxDied(
+        exit_code=event.exit_code,
+        signals=sent_to(life, event.id),
+        others=history.has_all_of(run, fact.position),
+        **where(fact),
+    )
 
 
 def sent_to(life: Life, container_id: str) -> tuple[int, ...] | None:

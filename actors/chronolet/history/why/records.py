@@ -163,6 +163,10 @@ class PodHistory(msgspec.Struct, kw_only=True):
         """Return how many lives the name had before this one."""
         return next((number for number, one in enumerate(self.lives) if one is life), 0)
 
+    def has_all_of(self, run: Run, upto: Position) -> bool:
+        """Return whether the log has all entries from the start of a run up to this one, which is part of it."""
+        return self.gap(run.started.position, upto) is None and not run.start_missing
+
     def gap(self, after: Position, before: Position | None = None) -> Fact | None:
         """Return the first gap in the log between two entries; None if there is none."""
         return next(

@@ -79,7 +79,8 @@ def _sandbox_died(one: causes.SandboxDied) -> str:
     if one.signals:
         sent = " and ".join(named(signal) for signal in one.signals)
         return f"the pod's sandbox died: someone sent it {sent} through Docker; {_not_chronolet(one.others)}"
-    return f"the pod's sandbox died with exit code {one.exit_code}, and with it all containers of the pod"
+    maybe = "" if one.others else f"; {_not_chronolet(one.others)}"
+    return f"the pod's sandbox died with exit code {one.exit_code}, and with it all containers of the pod{maybe}"
 
 
 def _engine_down(one: causes.EngineDown) -> str:

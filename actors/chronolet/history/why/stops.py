@@ -12,7 +12,7 @@ import msgspec
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.outages import engine_ended, outage_at, sandbox_deaths, sent_to
+from chronolet.history.why.outages import engine_ended, outage_at, sandbox_deaths, sandbox_died, sent_to
 from chronolet.history.why.records import Exit, Life, PodHistory, Run, definitions
 from chronolet_schemas import manifests, pleg, pod, prober
 from chronolet_schemas.podspec import Pod
@@ -205,15 +205,16 @@ def _change(name: str, before: object, after: object) -> str:
 
 def _sandbox(history: PodHistory, life: Life, run: Run) -> Sequence[Cause]:
     """Return the death of the run's sandbox; nothing if chronolet stopped it, to replace it."""
-    deaths = [one for one in sandbox_deaths(life) if one[0].position > run.started.position]
+    deaths = [
+        (fact, event)
+        for fact, event in sandbox_deaths(life)
+        if (event.finished_at >= run.started_at if run.start_missing else fact.position > run.started.position)
+    ]
     if not deaths:
         return ()
-    fact, event = deaths[0]
-    sent = sent_to(life, event.id)
-    died_with_it = engine_ended(history, life, event.finished_at, sent)
-    others = history.gap(run.started.position, fact.position) is None
-    died = causes.SandboxDied(exit_code=event.exit_code, signals=sent, others=others, **where(fact))
-    return died_with_it or (died,)
+    event = deaths[0][1]
+    died_with_it = engine_ended(history, life, event.finished_at, sent_to(life, event.id))
+    return died_with_it or (sandbox_died(history, life, run, deaths[0]),)
 
 
 def withdrawn(history: PodHistory, life: Life) -> Sequence[Cause]:
