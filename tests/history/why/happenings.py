@@ -9,15 +9,36 @@ from typing import Any
 
 import msgspec
 
-from chronolet_schemas import devices, image_gc, manifests, pod
+from chronolet_schemas import devices, image_gc, kernel, manifests, pod
 from chronolet_schemas.envelope import Event
-from tests.history.why.stories import APP, FILE, NAME, NOON, UID, Story
+from tests.cli.support.written_node import manifest
+from tests.history.why.stories import APP, FILE, NAME, NOON, SECOND, UID, Story
 
 POD: dict[str, Any] = {"pod": NAME, "uid": UID}
 FIRST: dict[str, Any] = {**APP, "attempt": 0}
 PROBED = [{"name": "app", "image": "busybox:1", "readinessProbe": {"tcpSocket": {"port": 80}}}]
 INIT = [{"name": "init", "image": "busybox:1"}]
 GPU = "example.com/gpu"
+
+
+LOST = kernel.LogLost(node="n", former_run="r", had="5-5", found="0-0", entries=5)
+
+
+def adopted(attempt: int = 0) -> pod.PodAdopted:
+    """The pod is found with this attempt of its container running."""
+    found = pod.FoundContainer(
+        container="app", attempt=attempt, id=f"app{attempt}", state="running", started_at=NOON - SECOND
+    )
+    return pod.PodAdopted(
+        **POD,
+        source=FILE,
+        digest="d",
+        manifest=manifest(),
+        accepted_at=NOON,
+        sandbox_hash="s",
+        container_hashes={},
+        containers=(found,),
+    )
 
 
 def ends(reason: pod.EndReason = "Deleted", grace: int = 30) -> pod.TerminationRequested:

@@ -16,9 +16,10 @@ from chronolet.history.why.sentences import clause
 from chronolet.history.why.wording import named, quoted, seconds
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Position
+from tests.history.why.happenings import LOST, adopted
 from tests.history.why.states import STATES
 from tests.history.why.stories import NAME, Story
-from tests.history.why.test_endings import ROOTS
+from tests.history.why.test_endings import ROOTS, boxless
 
 STORIES: list[tuple[str, Callable[[], Story]]] = [
     *((f"state: {what}", story) for what, story, *_ in STATES),
@@ -126,6 +127,35 @@ def test_chronolet_is_never_cleared_if_the_start_of_the_run_is_missing() -> None
             found.add(type(root))
             assert not getattr(root, "others", False), root
     assert found >= {causes.SandboxDied, causes.Unexplained, causes.OtherSignal}
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "sent", "root", "cleared"),
+    [
+        (143, None, causes.Unexplained, False),
+        (143, (), causes.Unexplained, True),  # Docker's notices show that nobody sent a signal
+        (143, (15,), causes.OtherSignal, False),
+        (137, (15, 9), causes.OtherSignal, False),
+    ],
+)
+def test_chronolet_is_not_cleared_of_the_end_of_an_adopted_run(
+    exit_code: int, sent: tuple[int, ...] | None, root: type[Cause], *, cleared: bool
+) -> None:
+    """The lost end of the log may have had its request to stop the container, whose signal was then still pending."""
+    story = Story()
+    story.facts.clear()
+    story.add("node/n", LOST).has(adopted()).dies(exit_code, sent=sent).restarts(1)
+    found = story.answer()
+    assert (type(found.chain[0]), getattr(found.chain[0], "others", None)) == (root, cleared)
+    assert ("the missing entries of the log" in found.settled_by) is not cleared
+    assert "chronolet did not stop it" not in found.sentence or cleared
+
+
+def test_chronolet_is_not_cleared_of_the_end_of_an_adopted_sandbox() -> None:
+    story = boxless()
+    story.facts[:4] = Story().has(adopted()).facts[-1:]
+    assert story.restarts(1).causes()[:2] == [causes.SandboxDied, causes.Stopped]
+    assert "it may have been chronolet" in story.sentence()
 
 
 @pytest.mark.parametrize(("what", "root"), [("sandbox", causes.SandboxDied), ("liveness", causes.ProbeFailed)])

@@ -9,13 +9,15 @@ import pytest
 from chronolet.history.why import causes
 from chronolet.history.why.answer import WhyError
 from chronolet.history.why.causes import Cause
-from chronolet_schemas import kernel, manifests, pod
+from chronolet_schemas import manifests, pod
 from tests.cli.support.written_node import manifest
 from tests.history.why.happenings import (
     FIRST,
     INIT,
+    LOST,
     POD,
     PROBED,
+    adopted,
     awaited,
     collected_image,
     ends,
@@ -28,7 +30,7 @@ from tests.history.why.happenings import (
     with_gpu,
 )
 from tests.history.why.states import STATES
-from tests.history.why.stories import APP, FILE, NAME, NOON, SECOND, Story
+from tests.history.why.stories import APP, NAME, NOON, Story
 
 
 @pytest.mark.parametrize(("what", "story", "chain", "words"), STATES, ids=[what for what, *_ in STATES])
@@ -146,28 +148,16 @@ def test_a_pulled_image_that_the_node_had_before_is_named() -> None:
 
 
 def test_an_adopted_pod_says_that_the_log_began_later() -> None:
-    found = pod.FoundContainer(container="app", attempt=2, id="app2", state="running", started_at=NOON - SECOND)
-    adopted = pod.PodAdopted(
-        **POD,
-        source=FILE,
-        digest="d",
-        manifest=manifest(),
-        accepted_at=NOON,
-        sandbox_hash="s",
-        container_hashes={},
-        containers=(found,),
-    )
     story = Story()
     story.facts.clear()
-    assert "was running when this log began" in story.has(adopted).sentence()
+    assert "was running when this log began" in story.has(adopted(2)).sentence()
     assert story.dies(1, attempt=2).restarts(3).causes()[0] is causes.ExitedByItself
 
 
 def test_a_log_that_lost_entries_says_so() -> None:
-    lost = kernel.LogLost(node="n", former_run="r", had="5-5", found="0-0", entries=5)
     story = Story()
     story.facts.clear()
-    story.add("node/n", lost).runs()
+    story.add("node/n", LOST).runs()
     assert "was running when this log began; Redis lost 5 entries of the log" in story.sentence()
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from chronolet.history.why.facts import E, Fact, Missing, WrittenAfter, never_written
 from chronolet_schemas.envelope import START, Position
+from chronolet_schemas.pod import PodAdopted
 from chronolet_schemas.podspec import Container, Pod
 
 
@@ -164,8 +165,12 @@ class PodHistory(msgspec.Struct, kw_only=True):
         return next((number for number, one in enumerate(self.lives) if one is life), 0)
 
     def has_all_of(self, run: Run, upto: Position) -> bool:
-        """Return whether the log has all entries from the start of a run up to this one, which is part of it."""
-        return self.gap(run.started.position, upto) is None and not run.start_missing
+        """Return whether the log has all entries from the start of a run up to this one, which is part of it.
+
+        It does not if the run was adopted: a lost end of the log may have had a request to stop it.
+        """
+        began = not run.start_missing and not isinstance(run.started.event, PodAdopted)
+        return began and self.gap(run.started.position, upto) is None
 
     def gap(self, after: Position, before: Position | None = None) -> Fact | None:
         """Return the first gap in the log between two entries; None if there is none."""
