@@ -10,7 +10,7 @@ import pytest
 from chronolet.history.why import causes
 from chronolet.history.why.answer import Question, WhyError, answer
 from chronolet.history.why.causes import Cause
-from chronolet.history.why.facts import Fact
+from chronolet.history.why.facts import Fact, Missing
 from chronolet.history.why.lives import pod_history
 from chronolet.history.why.sentences import clause
 from chronolet.history.why.wording import named, quoted, seconds
@@ -125,8 +125,24 @@ def test_chronolet_is_never_cleared_if_the_start_of_the_run_is_missing() -> None
             except WhyError:
                 continue
             found.add(type(root))
-            assert not getattr(root, "others", False), root
-    assert found >= {causes.SandboxDied, causes.Unexplained, causes.OtherSignal}
+            # Unless Docker's notices show that it sent no signal to the run.
+            assert not getattr(root, "others", False) or getattr(root, "not_docker", False), root
+    assert found >= {causes.SandboxDied, causes.Unexplained, causes.OtherSignal, causes.ExitedByItself}
+
+
+@pytest.mark.parametrize("what", ["liveness, ended in time", "manifest"])
+def test_a_stop_that_may_be_missing_is_named_before_an_exit_with_code_0(what: str) -> None:
+    facts = next(story for name, story in STORIES if name == f"end: {what}")().facts
+    stop = next(at for at, one in enumerate(facts) if isinstance(one.event, pod.ContainerStopRequested))
+    gone = next(at for at, one in enumerate(facts) if isinstance(one.event, pod.ContainerExited))
+    gap = Fact(facts[stop - 1].stamp, "", Missing())
+    for left in ([*facts[:4], gap, *facts[gone:]], facts[gone:]):
+        found = answer(pod_history(NAME, left), Question(nth=1))
+        root = found.chain[0]
+        assert isinstance(root, causes.ExitedByItself)
+        assert not root.others
+        assert "by itself, or because chronolet or someone else stopped it through Docker" in found.sentence
+        assert "the missing entries of the log" in found.settled_by
 
 
 @pytest.mark.parametrize(

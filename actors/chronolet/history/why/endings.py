@@ -217,7 +217,7 @@ def _sandbox(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence
 def _code(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     signal = exit_.exit_code - causes.EXIT_BY_SIGNAL
     if signal not in causes.SIGNALS or signal in causes.CRASHES:
-        return _by_itself(life, run, exit_)
+        return _by_itself(history, life, run, exit_)
     death = death_of(run)
     known = death is not None and death.sent is not None
     oom = _oom_fact(run, exit_)
@@ -233,15 +233,17 @@ def _code(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Ca
     )
 
 
-def _by_itself(life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
+def _by_itself(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Cause]:
     child = _oom_fact(run, exit_)
     words = [event.message for _, event in run.of(pod.ExitRead) if event.message]
     own, spec, death = life.definition_of(run), life.spec_of(run), death_of(run)
+    known = death is not None and death.sent is not None
     exited = causes.ExitedByItself(
         exit_code=exit_.exit_code,
         policy=((own.restart_policy if own else None) or spec.spec.restart_policy) if spec is not None else "",
         last_words=words[-1] if words else "",
-        not_docker=death is not None and death.sent is not None,
+        not_docker=known,
+        others=known or _not_chronolet(history, life, run, exit_),
         **where(exit_.fact),
     )
     return (*((_oom(life, run, child, main=False),) if child else ()), exited)

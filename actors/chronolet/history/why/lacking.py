@@ -31,7 +31,7 @@ def _signal_sender(one: causes.Unexplained) -> Sequence[str]:
 def _exit_evidence(one: causes.ExitedByItself) -> Sequence[str]:
     crash = one.exit_code - causes.EXIT_BY_SIGNAL in causes.CRASHES
     core = ("the kernel's log of that time, or a core dump, which show a crash",) if crash else ()
-    return (*core, *(() if one.not_docker else (_EVENTS,)))
+    return (*core, *(() if one.not_docker else (_EVENTS,)), *(() if one.others else (_GAP,)))
 
 
 def _client(one: causes.OtherSignal) -> Sequence[str]:

@@ -93,6 +93,9 @@ def _engine_down(one: causes.EngineDown) -> str:
     )
 
 
+_MAY_LACK_A_STOP = "the log may lack a stop by chronolet"
+
+
 def _exited_by_itself(one: causes.ExitedByItself) -> str:
     words = f", after writing {quoted(one.last_words)}" if one.last_words else ""
     signal = one.exit_code - causes.EXIT_BY_SIGNAL
@@ -100,7 +103,12 @@ def _exited_by_itself(one: causes.ExitedByItself) -> str:
     if signal in causes.CRASHES:
         return (
             f"its process ended with exit code {one.exit_code}{words}: it crashed with {named(signal)}, something sent "
-            "it this signal, or it exited with this code by itself"
+            f"it this signal, or it exited with this code by itself{'' if one.others else f'; {_MAY_LACK_A_STOP}'}"
+        )
+    if not one.others:
+        return (
+            f"its process exited with code {one.exit_code}{words}: by itself, or because chronolet or someone else "
+            f"stopped it through Docker, whose notices of that time the log does not have; {_MAY_LACK_A_STOP}{policy}"
         )
     if not one.not_docker:
         return (
@@ -122,9 +130,7 @@ def _unexplained(one: causes.Unexplained) -> str:
             ", the kernel killed it for lack of memory (it had killed a process of it "
             f"{before} before; later kills of a run may not be recorded)"
         )
-    no_stop = (
-        "chronolet did not stop it, and the log has" if one.others else "the log may lack a stop by chronolet, and has"
-    )
+    no_stop = "chronolet did not stop it, and the log has" if one.others else f"{_MAY_LACK_A_STOP}, and has"
     return (
         f"its process ended with exit code {one.exit_code}: either a process of the host{inside} sent it {name} "
         f"(`kill -{one.signal}`){docker}{again}, or it exited with this code by itself; {no_stop} no {no_other}"

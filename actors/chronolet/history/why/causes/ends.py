@@ -113,13 +113,14 @@ class StartFailed(Cause, frozen=True, kw_only=True):
 class ExitedByItself(Cause, frozen=True, kw_only=True):
     """The process ended, and nothing in the log ended it. `last_words`: its termination message. `policy`: the restart
     policy that applied, empty if that is not known. `not_docker`: Docker's notices show that none of its clients sent a
-    signal.
+    signal. `others`: chronolet did not stop it: no entry that would show that can be missing.
     """
 
     exit_code: int
     policy: str
     last_words: str = ""
     not_docker: bool = True
+    others: bool = True
 
 
 class Unexplained(Cause, frozen=True, kw_only=True):
