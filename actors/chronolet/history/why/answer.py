@@ -19,7 +19,7 @@ from chronolet.history.why import causes, headlines
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.endings import ending
 from chronolet.history.why.facts import Fact
-from chronolet.history.why.lacking import settled_by
+from chronolet.history.why.lacking import names_a_gap, settled_by
 from chronolet.history.why.present import replacement, trouble
 from chronolet.history.why.records import Life, PodHistory, Restart
 from chronolet.history.why.resources import pulled_again
@@ -173,6 +173,9 @@ def _of_restart(history: PodHistory, life: Life, restart: Restart) -> Sequence[F
 # -- the state of a pod ------------------------------------------------------------------------------------------------
 def _state(history: PodHistory, life: Life, chain: Sequence[Cause], container: str) -> Answer:
     begin = history.begin_of(life)
+    gap = history.gap(life.specs[0][0] if life.specs and not life.adopted else begin)
+    if gap is not None and not any(map(names_a_gap, chain)):
+        chain = (*chain, causes.LogGap(**where(gap)))
     mine = [
         one
         for one in (*life.facts, *history.requests)
@@ -201,9 +204,7 @@ def _running(history: PodHistory, life: Life) -> Sequence[Cause]:
         for fact, event in history.node_events(kernel.LogLost)
         if life.adopted
     ]
-    gap = history.gap(life.facts[0].position)
-    gaps = (causes.LogGap(**where(gap)),) if gap is not None else ()
-    return (causes.Running(since=last.at, adopted=life.adopted, **where(last)), *pulled, *lost[-1:], *gaps)
+    return (causes.Running(since=last.at, adopted=life.adopted, **where(last)), *pulled, *lost[-1:])
 
 
 def _never_accepted(history: PodHistory) -> Answer:

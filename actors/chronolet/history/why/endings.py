@@ -26,6 +26,7 @@ from typing import Any
 from chronolet.history.why import causes
 from chronolet.history.why.causes import Cause, where
 from chronolet.history.why.facts import Fact
+from chronolet.history.why.lacking import gap_in
 from chronolet.history.why.outages import engine_ended, outage_at, outages, sandbox_deaths, sandbox_died
 from chronolet.history.why.records import Exit, Life, PodHistory, Run
 from chronolet.history.why.stops import stop_of, stopped
@@ -61,7 +62,7 @@ def ending(history: PodHistory, life: Life, run: Run) -> tuple[Cause, ...]:
         exit_code=run.exit.exit_code,
         milliseconds=milliseconds,
     )
-    return (*found, exited, *_noticed_late(history, run, run.exit))
+    return (*found, exited, *_noticed_late(history, run, run.exit), *gap_in(history, life, run, found))
 
 
 def death_of(run: Run) -> pleg.ContainerDied | None:

@@ -22,9 +22,9 @@ def of_restart(name: str, restart: Restart, chain: Sequence[Cause], *, counted: 
     what = f"container {restart.before.container} of {name}"
     number = f"restart {restart.number}{'' if counted else ' of those in the log'}"
     if restart.after is None:
-        return f"{what} waits {_back_off(chain)}({number}){_because(chain)}."
+        return f"{what} waits {_back_off(chain)}({number}){_because(chain)}{_gap(chain)}."
     at = rfc3339(restart.after.started.at)
-    return f"{what} was restarted ({number}, {at}){_because(chain)}."
+    return f"{what} was restarted ({number}, {at}){_because(chain)}{_gap(chain)}."
 
 
 def _because(chain: Sequence[Cause]) -> str:
@@ -35,14 +35,25 @@ def _because(chain: Sequence[Cause]) -> str:
 
 def of_state(name: str, chain: Sequence[Cause]) -> str:
     """Return why the pod is in its state."""
+    found = [one for one in chain if not isinstance(one, causes.LogGap)]
+    return f"{_of_state(name, found)}{_gap(chain)}."
+
+
+def _gap(chain: Sequence[Cause]) -> str:
+    """Return that the answer may lack something, if the log lacks entries."""
+    found = _first(chain, causes.LogGap)
+    return f"; {clause(found)}" if found is not None else ""
+
+
+def _of_state(name: str, chain: Sequence[Cause]) -> str:
     exited = _first(chain, causes.Exited)
     if exited is not None:
-        return f"{_of_end(name, exited.container, chain)}."
+        return _of_end(name, exited.container, chain)
     stopped = _first(chain, causes.Stopped)
     if stopped is not None:
-        return f"container {stopped.container} of {name} is being stopped because {reason(chain)}."
+        return f"container {stopped.container} of {name} is being stopped because {reason(chain)}"
     found = _STATES.get(type(chain[0]))
-    return f"{found(name, chain)}." if found is not None else f"pod {name}: {clause(chain[0])}."
+    return found(name, chain) if found is not None else f"pod {name}: {clause(chain[0])}"
 
 
 def _of_end(name: str, container: str, chain: Sequence[Cause]) -> str:

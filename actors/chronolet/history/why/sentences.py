@@ -319,6 +319,6 @@ _CLAUSES: Mapping[type[Cause], Callable[[Any], str]] = {
     causes.Running: lambda one: (
         "it was running when this log began" if one.adopted else "all its containers run as their manifest wants"
     ),
-    causes.LogGap: lambda _: "entries of the log after that could not be read here, what they recorded is unknown",
+    causes.LogGap: lambda _: "entries of the log of that time are missing, and may show something else",
     causes.LogLost: lambda one: f"Redis lost {one.entries} entries of the log, what they recorded is unknown",
 }

@@ -163,7 +163,9 @@ class Running(Cause, frozen=True, kw_only=True):
 
 
 class LogGap(Cause, frozen=True, kw_only=True):
-    """Entries of the log could not be read here, so that what they recorded is not known."""
+    """Entries of the log about the time in question are missing, so that what they recorded is not known. The position
+    is that of the last entry before them; if the log lacks the start of a run, that of the first entry about it.
+    """
 
 
 class LogLost(Cause, frozen=True, kw_only=True):
