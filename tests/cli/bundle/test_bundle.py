@@ -2,16 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chronolet.cli.bundle.open import LIVE
 from chronolet.cli.main import COMMANDS
 from chronolet.history.bundle.reader import opened
-from chronolet_schemas import qos
+from chronolet_schemas import pleg, pod, prober, qos
 from chronolet_schemas.prober import RawResult
 from tests.cli.support.busy_node import busy
-from tests.cli.support.histories import SECOND, UID, WEB, accepted
+from tests.cli.support.histories import APP, SECOND, UID, WEB, accepted, start
 from tests.cli.support.written_node import NODE, NOON, Result, WrittenNode, columns
 from tests.deciders.qos import nodes
 from tests.support.page_parts import parts, rows
@@ -206,6 +207,31 @@ def test_a_window_is_not_verified(node: WrittenNode, tmp_path: Path) -> None:
     result = on(node, saved(node, tmp_path, "--from", "#9"), "replay", "--verify")
     assert result.status == 0
     assert "Nothing was compared. It needs the log from its beginning" in result.output
+
+
+@pytest.mark.parametrize("noises", [0, 60])
+def test_a_window_after_a_death_does_not_take_what_it_lacks_for_silence(tmp_path: Path, noises: int) -> None:
+    node, about = WrittenNode(), dict[str, Any](APP, id="a0" * 32)
+    node.write(WEB, accepted(), *start(APP, 0, about["id"], node.now))
+    died_at = node.now
+    for _ in range(noises):
+        node.now += SECOND // 2
+        node.write("pleg/node", pleg.RelistWorking(containers=1))
+    node.now = died_at + 31 * SECOND
+    failed = prober.ProbeFailed(
+        **about, probe="Readiness", consecutive=1, threshold=3, output="", at=node.now, milliseconds=1
+    )
+    node.write("prober/default/web/app/Readiness", failed)
+    ended: dict[str, Any] = {"exit_code": 3, "reason": "Error", "started_at": NOON, "finished_at": died_at}
+    node.write("pleg/node", pleg.ContainerDied(**about, **ended, attempt=0, sent=()))
+    node.write(WEB, pod.ContainerExited(**about, **ended, attempt=0), *start(APP, 1, "a1" * 32, node.now))
+    silence = "nothing was written to the log meanwhile"
+    assert (silence in node.run("why", "web").output) is not bool(noises)
+    path = saved(node, tmp_path, "--from", "2027-01-15T08:00:20Z")
+    found = on(node, path, "why", "web").output
+    assert "chronolet recorded that only 31.0 s later" in found
+    # Without entries between the death and the beginning, the window lacks none of the silence.
+    assert (silence in found) is not bool(noises)
 
 
 @pytest.mark.parametrize("words", [("why", "web"), ("why", "web", "-c", "app", "--nth", "1")], ids=" ".join)

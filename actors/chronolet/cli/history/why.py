@@ -129,8 +129,11 @@ class _Reading:
         return self._node.entries(after, chosen, prefer_archive=True)
 
     def _written_after(self, milliseconds: int, upto: Position) -> int:
+        after = before(milliseconds + 1)
+        if after < self._node.beginning():
+            return 0  # entries that a record of the past does not have may have been written
         try:
-            return written_after(map(stamp_of, self._read(before(milliseconds + 1), EVERYTHING)), milliseconds, upto)
+            return written_after(map(stamp_of, self._read(after, EVERYTHING)), milliseconds, upto)
         except HistoryMissing:
             return 0
 
