@@ -6,7 +6,7 @@ Input: settings and services. Output: states and log entries, with errors as `Fa
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -131,15 +131,18 @@ class Session:
         preferred = prefer_archive or upto is not None
         return entries(self.store, self.archive, after, upto, wanted, prefer_archive=preferred)
 
-    def lacks(self, pod: str, about: str) -> Failure:
+    def lacks(self, pod: str, about: str, gaps: Sequence[str] = ()) -> Failure:
         """Return the error that the history has no entries about a pod (namespace/name). `about`: words for what was
-        looked for, such as the pod up to a moment, or its start.
+        looked for, such as the pod up to a moment, or its start. `gaps`: why some entries could not be read.
         """
         begin = self.beginning()
         since = "" if begin == START else f" after entry #{begin.n}"
+        readable = " of the entries that can be read," if gaps else ""
+        has = "has none" if gaps else "has no entries"
+        missing = "".join(f"; {gap}" for gap in gaps)
         return Failure(
-            f'pods "{pod.partition("/")[2]}" not found: the log of node {self.settings.node}{since} has no entries '
-            f"about {about}; `chronolet get pods -A` lists its pods, -n selects a namespace"
+            f'pods "{pod.partition("/")[2]}" not found:{readable} the log of node {self.settings.node}{since} {has} '
+            f"about {about}{missing}; `chronolet get pods -A` lists its pods, -n selects a namespace"
         )
 
 

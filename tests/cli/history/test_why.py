@@ -235,6 +235,25 @@ def test_an_end_in_a_gap_of_the_archive_is_not_recorded(holed: Holed) -> None:
     assert "(restart 1 of those in the log, " in sentence
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("words", [(), ("--at", "-1s")])
+def test_a_pod_that_is_only_in_a_lost_part_of_the_archive_is_not_denied(
+    tmp_path: Path, words: tuple[str, ...], *, indexed: bool
+) -> None:
+    node = crashing()
+    node.now += 60 * SECOND
+    lost = range(2, node.server.last.n + 1)
+    node.write("pleg/node", *[pleg.RelistWorking(containers=1)] * 4)
+    archive_log(node, tmp_path, file_entries=1, indexed=indexed, lost=lost)
+    node.now += 60 * SECOND
+    result = node.run("why", "web", *words)
+    assert (result.status, result.output) == (1, "")
+    assert 'pods "web" not found: of the entries that can be read, the log of node node-1 has none about' in (
+        result.errors
+    )
+    assert "expected event number 2, found" in result.errors
+
+
 def test_several_gaps_are_all_named(holed: Holed) -> None:
     result = holed({3, 9}).run("why", "web", "-o", "json")
     assert len(json.loads(result.output)["history"]["gaps"]) == 2

@@ -70,7 +70,7 @@ def command(
         reading = _Reading(node, pod)
         history = reading.history()
         if not history.lives and not history.requests:
-            raise node.lacks(pod, f"{pod}{_up_to(at)}")
+            raise node.lacks(pod, f"{pod}{_up_to(at)}", reading.unread)
         try:
             found = answer(history, Question(container or "", nth, restart=at is not None))
         except WhyError as error:
@@ -87,12 +87,20 @@ def _up_to(at: str | None) -> str:
 
 
 class _Reading:
-    """The part of the log that was read. `gaps`: why entries could not be read."""
+    """The part of the log that was read. `unread`: why entries could not be read."""
 
     def __init__(self, node: Session, pod: str) -> None:
         self._node = node
         self._pod = pod
-        self.gaps: list[str] = []
+        self.unread: list[str] = []
+
+    @property
+    def gaps(self) -> list[str]:
+        """What the answer was made without: what came before the history, and what could not be read."""
+        beginning = self._node.beginning()
+        if beginning == START:
+            return self.unread
+        return [f"the history begins after entry #{beginning.n}, and what came before is not known", *self.unread]
 
     def history(self) -> PodHistory:
         """Read the pod's history; if archived entries are missing, without them."""
@@ -104,12 +112,9 @@ class _Reading:
 
     def _facts(self) -> Iterator[Fact]:
         """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
-        beginning = self._node.beginning()
-        if beginning != START:
-            self.gaps.append(f"the history begins after entry #{beginning.n}, and what came before is not known")
         for found in self._available(wanted(self._pod)):
             if isinstance(found, Gap):
-                self.gaps.append(found.text)
+                self.unread.append(found.text)
                 yield Fact(Stamp(found.after, found.after.milliseconds), "", Missing())
             elif concerns_answer(found, self._pod):
                 stamp = stamp_of(found)
