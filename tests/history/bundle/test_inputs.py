@@ -101,6 +101,23 @@ def test_other_inputs_stay_as_they_were(value: Any, timed: bool) -> None:
     assert redacted([given]) == [given]
 
 
+ODD: dict[str, Any] = {
+    "in place of the time": [SECRET, "Looked", b"x"],
+    "in the time": [{"a": [SECRET]}, "Looked", b"x"],
+    "in place of the name": [5, SECRET, b"x"],
+    "in the name": [5, {"a": SECRET}, b"x"],
+    "in the name of a field": {SECRET: 5},
+    "next to the process": {"by": "p", "in": [5, "Looked", {"count": 3}], SECRET: 1},
+}
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_a_secret_that_another_program_wrote_into_an_input_is_redacted(value: Any) -> None:
+    (found,) = redacted([entry(1, data_fields.with_input(events(), value))])
+    assert SECRET.encode() not in found.data
+    assert data_fields.parts(found.data).recorded
+
+
 def test_a_secret_in_a_map_is_redacted() -> None:
     (found,) = redacted([entry(1, data_fields.with_input(events(), [5, "Ended", {"message": f"said {SECRET}"}]))])
     assert data_fields.parts(found.data).value == [5, "Ended", {"message": "said <redacted-1>"}]

@@ -169,6 +169,25 @@ def test_data_that_is_no_map_is_taken_out(data: bytes) -> None:
     assert msgspec.msgpack.decode(changed) == {"redacted": f"{len(data)} bytes that are not the data of an event"}
 
 
+@pytest.mark.parametrize("field", ["type", "entity", "subject", "actor", "cause"])
+@pytest.mark.parametrize("form", ["{}", "{}/default/web", "pod/{}", "{}#1", "pod/0#{}", "x.{}@1"])
+def test_a_secret_in_the_fields_of_an_entry_is_redacted(field: str, form: str) -> None:
+    values = Values()
+    searching.add_secret(values, b"hunter2-and-more")
+    usual = Entry(Position(1, 1), "pod.PodEnded@1", "pod/default/web", "pod/u1", "pod/0#1", "1-1", b"")
+    redactor = Redactor(values, search=searching.search(values, FIXED))
+    assert redactor.entry(usual) == usual
+    secret: dict[str, Any] = {field: form.format("hunter2-and-more")}
+    assert redactor.entry(usual._replace(**secret)) == usual._replace(**{**secret, field: form.format("<redacted-1>")})
+
+
+def test_a_type_that_has_the_letters_of_a_password_stays() -> None:
+    values = Values()
+    searching.add_secret(values, b"PodEnded")
+    entry = Entry(Position(1, 1), "pod.PodEnded@1", "pod/default/web", "pod/u1", "pod/0#1", "1-1", b"")
+    assert Redactor(values, search=searching.search(values)).entry(entry) == entry
+
+
 # -- secrets elsewhere ------------------------------------------------------------------------------------------------
 SECRET = "s3cr3t/Pa+ss\"w'o rd"
 FORMS = {

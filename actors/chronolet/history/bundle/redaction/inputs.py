@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from chronolet.history.bundle.redaction.redactor import Redactor
-from chronolet.kernel.recording.inputs import DUE
+from chronolet.kernel.recording.inputs import BY, DUE, IN
 from chronolet.kernel.recording.payloads import Earlier, Group, Payloads
 from chronolet.kernel.recording.reading import Grouping, RecordedEvents
 from chronolet_schemas import data_fields
@@ -75,13 +75,16 @@ class _Inputs:
             yield named._replace(data=data_fields.appended(data, time) if timed else data)
 
     def _value(self, value: Any, group: RecordedEvents, dictionary: bytes) -> Any:
-        if isinstance(value, dict):  # an owner's first decision also says which process that is
+        # An owner's first decision also says which process that is.
+        if isinstance(value, dict) and value.keys() <= {BY, IN}:
             return {key: self._value(held, group, dictionary) for key, held in value.items()}
         is_packed = isinstance(value, list) and len(value) > _CONTENT and value[1] != DUE
         if not is_packed or isinstance(value[_CONTENT], dict):
             return self._redactor.plain(value)
         time, name, *content = value
-        return [time, name, *self._content(str(name), content, group, dictionary)]
+        if not isinstance(time, int | None) or not isinstance(name, str):  # which chronolet does not write
+            return self._redactor.plain(value)
+        return [time, self._redactor.name(name), *self._content(name, content, group, dictionary)]
 
     def _content(self, name: str, content: list[Any], group: RecordedEvents, dictionary: bytes) -> tuple[Any, ...]:
         owner = self._owner(group.entries[0].actor)

@@ -18,6 +18,7 @@ import msgspec
 
 from chronolet.history.bundle.redaction import fields, rules, texts
 from chronolet.history.bundle.redaction.rules import NOTHING_KEPT, Kept, Span
+from chronolet_schemas import codec
 from chronolet_schemas.envelope import Entry
 
 Search = Callable[[str, bool], Iterable[tuple[int, int, str]]]
@@ -80,13 +81,16 @@ class Redactor:
         return msgspec.msgpack.encode({"redacted": f"{len(data)} bytes that are not the data of an event"})
 
     def entry(self, entry: Entry) -> Entry:
-        """Return the entry with the names in it as they are in its data: without what is surely secret."""
+        """Return the entry with the names in it as they are in its data: without what is surely secret. Any program can
+        write to the log, so this includes those that chronolet chooses; types that it knows stay.
+        """
         kind, slash, key = entry.entity.partition("/")
         actor, mark, epoch = entry.actor.partition("#")
         return entry._replace(
-            entity=f"{kind}{slash}{self.name(key)}",
+            type=entry.type if codec.is_known(entry.type) else self.name(entry.type),
+            entity=f"{self.name(kind)}{slash}{self.name(key)}",
             subject=self.name(entry.subject),
-            actor=f"{self.name(actor)}{mark}{epoch}",
+            actor=f"{self.name(actor)}{mark}{self.name(epoch)}",
             cause=self.name(entry.cause),
         )
 
