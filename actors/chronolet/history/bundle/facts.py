@@ -57,10 +57,13 @@ class Facts:
 
 
 def fact(entry: Entry) -> Fact | None:
-    """Return an entry, whose data has been redacted, as the manifest has it; None if the data has no fields."""
+    """Return an entry, whose data has been redacted, as the manifest has it; None if the data has no fields, or is no
+    JSON: any program can write maps with other keys than texts and numbers.
+    """
     try:
         data = msgspec.msgpack.decode(entry.data, type=dict[str, Any])
-    except msgspec.MsgspecError:
+        plain = {name: value for name, value in data.items() if not name.startswith("_")}  # those are the kernel's own
+        msgspec.json.encode(plain)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return None
-    plain = {name: value for name, value in data.items() if not name.startswith("_")}  # those are the kernel's own
     return Fact(position=str(entry.position), at=time_of(entry), type=entry.type, entity=entry.entity, data=plain)
