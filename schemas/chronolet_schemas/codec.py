@@ -37,7 +37,7 @@ def encode(message: Event | Command) -> bytes:
 def split_type(type_name: str) -> tuple[str, int]:
     """Split `pod.ContainerStarted@1` into (`pod.ContainerStarted`, 1). Raises Undecodable for any other form."""
     name, _, version = type_name.partition("@")
-    if not version.isdigit():
+    if not version.isdecimal():
         raise Undecodable(f"type {type_name!r}: expected <kind>.<Name>@<version>")
     return name, int(version)
 
@@ -49,7 +49,7 @@ def is_known(type_name: str) -> bool:
     except Undecodable:
         return False
     cls = registry.class_of(name)
-    return cls is not None and version <= cls.VERSION
+    return cls is not None and 1 <= version <= cls.VERSION
 
 
 def decode(type_name: str, data: bytes, base: type[_M]) -> _M:

@@ -45,6 +45,9 @@ def test_data_that_does_not_fit_is_undecodable(data: bytes) -> None:
         ("pod.Unheard@1", False),
         ("elsewhere.Unheard@1", False),
         ("pod.SandboxBlocked", False),
+        ("pod.SandboxBlocked@0", False),
+        ("pod.SandboxBlocked@-1", False),
+        ("pod.SandboxBlocked@\u00b2", False),
         ("", False),
     ],
 )

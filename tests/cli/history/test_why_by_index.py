@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from chronolet.history.archives import NodeArchive
@@ -98,6 +99,41 @@ def test_the_answers_without_a_file_of_the_archive_are_the_same(story: Callable[
             found.append([text.replace(str(folder), "") for text in answers(node)])
         assert found[0] == found[1]
         assert found[0] != whole
+
+
+NAMED = msgspec.msgpack.encode({"pod": "default/web-2", "uid": 7, "message": "default/web is next to it"})
+ODD: dict[str, tuple[str, str, bytes, bool]] = {
+    "another pod's, of a known type": ("pleg/node", "pleg.ContainerDied@1", NAMED, False),
+    "another pod's, of a version that never was": ("pleg/node", "pleg.ContainerDied@0", NAMED, True),
+    "another pod's, of a later version": ("pleg/node", "pleg.ContainerDied@99", NAMED, True),
+    "another pod's, of a version that is no number": ("pleg/node", "pleg.ContainerDied@\u00b2", NAMED, True),
+    "another pod's, with damaged data": ("pleg/node", "pleg.ContainerDied@1", NAMED[:-1], True),
+    "another pod's own": ("pod/default/web-2", "pod.Unheard@1", NAMED, False),
+    "the pod's own": (f"pod/{NAME}", "pod.ContainerExited@1", b"\xc1", True),
+    "about the node": ("pleg/node", "pleg.StreamLost@1", b"\xc1", True),
+}
+"""Entries that cannot be decoded: entity, type, data, and whether they may be about the pod."""
+
+
+@pytest.mark.parametrize(("entity", "type_", "data", "about"), ODD.values(), ids=ODD)
+def test_what_cannot_be_decoded_counts_the_same_however_it_is_read(
+    tmp_path: Path, entity: str, type_: str, data: bytes, *, about: bool
+) -> None:
+    def damaged() -> WrittenNode:
+        node = written(Story().runs().dies(0, sent=None).restarts(1))
+        begun = registry.type_of(pod.ContainerStarted), f"pod/{NAME}"
+        at = next(at for at, one in enumerate(node.server.log) if (one.type, one.entity) == begun) + 1
+        node.server.log[at] = node.server.log[at]._replace(entity=entity, type=type_, data=data)
+        return node
+
+    expected = answers(damaged())
+    assert expected[0].startswith("0: ")
+    assert ("cannot be decoded" in expected[0]) is about
+    assert ("the log may lack a stop by chronolet" in expected[0]) is about
+    for indexed in (False, True):
+        node = damaged()
+        archive_log(node, tmp_path / str(indexed), file_entries=FILE_ENTRIES, indexed=indexed)
+        assert answers(node) == expected, f"{indexed=}"
 
 
 @pytest.mark.parametrize("indexed", [True, False])

@@ -112,11 +112,13 @@ class _Reading:
 
     def _facts(self) -> Iterator[Fact]:
         """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
-        for found in self._available(wanted(self._pod)):
+        chosen = wanted(self._pod)
+        for found in self._available(chosen):
             if isinstance(found, Gap):
                 self.unread.append(found.text)
                 yield Fact(Stamp(found.after, found.after.milliseconds), "", Missing())
-            elif concerns_answer(found, self._pod):
+            # Without indexes, all entries are read: the answer must not depend on that.
+            elif concerns_answer(found, self._pod) and chosen.meets(found):
                 stamp = stamp_of(found)
                 try:
                     event = codec.decode(found.type, found.data, Event)
