@@ -136,6 +136,27 @@ def test_what_cannot_be_decoded_counts_the_same_however_it_is_read(
         assert answers(node) == expected, f"{indexed=}"
 
 
+def test_a_damaged_block_is_not_needed_or_makes_the_answer_less_certain(tmp_path: Path) -> None:
+    """The history never begins after the first step of the timeline."""
+    question = ("why", "web", "--nth", "1", "-o", "json")
+    story = Story().runs().dies(1).restarts(1)
+    whole = json.loads(written(story).run(*question).output)
+    needed = set()
+    for at in range(1, FILE_ENTRIES, 2):
+        node = written(story)
+        archive = archive_log(node, tmp_path / str(at), file_entries=FILE_ENTRIES, indexed=True).current()
+        path = Path(archive.storage.place(archive.files()[0].name))
+        content = bytearray(path.read_bytes())
+        content[len(content) * at // FILE_ENTRIES] ^= 0xFF
+        path.write_bytes(content)
+        found = json.loads(node.run(*question).output)
+        first = Position.parse(found["timeline"][0]["position"])
+        assert Position.parse(found["history"]["begin"]) <= first
+        needed.add(bool(found["history"]["gaps"]))
+        assert found["chain"] == whole["chain"] or "the missing entries of the log" in found["settledBy"]
+    assert needed == {True, False}
+
+
 @pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_death_is_late_because_nothing_was_written_whatever_it_was_about(

@@ -93,6 +93,7 @@ class _Reading:
         self._node = node
         self._pod = pod
         self.unread: list[str] = []
+        self._first: Stamp | None = None
 
     @property
     def gaps(self) -> list[str]:
@@ -107,8 +108,12 @@ class _Reading:
         return pod_history(self._pod, self._facts(), self._written_after)
 
     def begin(self) -> Stamp | None:
-        """Return the first entry of the log that can be read; None if there is none."""
-        return next((stamp_of(one) for one in self._available(EVERYTHING) if not isinstance(one, Gap)), None)
+        """Return the first entry of the log that can be read; None if there is none.
+
+        A damaged archive file cannot be read from its beginning, but the entries about the pod in it may be.
+        """
+        found = next((stamp_of(one) for one in self._available(EVERYTHING) if not isinstance(one, Gap)), None)
+        return min((one for one in (found, self._first) if one is not None), default=None)
 
     def _facts(self) -> Iterator[Fact]:
         """Yield the facts about the pod, with a `Missing` for each gap and for each entry that cannot be decoded."""
@@ -120,6 +125,7 @@ class _Reading:
             # Without indexes, all entries are read: the answer must not depend on that.
             elif concerns_answer(found, self._pod) and chosen.meets(found):
                 stamp = stamp_of(found)
+                self._first = self._first or stamp
                 try:
                     event = codec.decode(found.type, found.data, Event)
                 except codec.Undecodable:
