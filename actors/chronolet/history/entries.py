@@ -87,8 +87,9 @@ def entries(
     Archived entries that are not wanted may be left out, except the last one.
 
     The archive is used for entries that the stream no longer has; with `prefer_archive`, also for those of a long range
-    that both have, because its indexes lead past what is not wanted. A question about the present does not set it: an
-    archive that cannot be reached must not delay its answer.
+    that both have, because its indexes lead past what is not wanted. Readers of the whole history set it, such as
+    `why`, `log --pod` and `events --all`. A question about the present state, such as `get`, does not: an archive that
+    cannot be reached must not delay its answer.
 
     Raises HistoryMissing if archived entries are needed and not available.
     """
