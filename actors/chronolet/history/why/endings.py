@@ -152,6 +152,14 @@ def _not_chronolet(history: PodHistory, life: Life, run: Run, exit_: Exit) -> bo
     return complete and not (failed or ending_ or unrecorded)
 
 
+def _not_stopped(history: PodHistory, life: Life, run: Run, exit_: Exit) -> bool:
+    """Whether chronolet did not stop the run: Docker sent it no signal, or the log shows it. If one was noticed, others
+    may have been missed.
+    """
+    death = death_of(run)
+    return (death is not None and death.sent == ()) or _not_chronolet(history, life, run, exit_)
+
+
 def _may_end(signal: int, exit_code: int) -> bool:
     """Whether the signal explains an exit with this code: it ended the process, or the process may have handled it by
     exiting.
@@ -228,7 +236,7 @@ def _code(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequence[Ca
             signal=signal,
             not_docker=known,
             oom_at=oom.at if oom else 0,
-            others=known or _not_chronolet(history, life, run, exit_),
+            others=_not_stopped(history, life, run, exit_),
             **where(exit_.fact),
         ),
     )
@@ -244,7 +252,7 @@ def _by_itself(history: PodHistory, life: Life, run: Run, exit_: Exit) -> Sequen
         policy=((own.restart_policy if own else None) or spec.spec.restart_policy) if spec is not None else "",
         last_words=words[-1] if words else "",
         not_docker=known,
-        others=known or _not_chronolet(history, life, run, exit_),
+        others=_not_stopped(history, life, run, exit_),
         **where(exit_.fact),
     )
     return (*((_oom(life, run, child, main=False),) if child else ()), exited)
