@@ -6,6 +6,7 @@ agent, and the agent's own log. Next: `tests.e2e.node` adds manifests, commands 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -25,7 +26,7 @@ from tests.e2e.fault_injection.agent_farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
-from tests.support.machine.frozen import stopped
+from tests.support.machine.frozen import are_stopped, stopped
 from tests.support.scratch import wait_until
 
 CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
@@ -179,25 +180,18 @@ class AgentProcess:
 
     @contextmanager
     def paused_when(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
-        """Pause the agent during the block, which begins at a point where the condition holds for everything that the
-        agent has written.
+        """Pause the agent and the other processes of the node during the block, which begins at a point where the
+        condition holds for everything that they have written.
         """
         while True:
             self.journal.wait_for(what, condition)
-            with stopped([self.pid]):
-                scratch.wait_until(self._is_paused, "the last of the agent's threads to stop")
+            pids = [self.pid, *(one.pid for one in self._others if one.poll() is None)]
+            with stopped(pids):
+                scratch.wait_until(functools.partial(are_stopped, pids), "the last of the agent's threads to stop")
                 self.journal.catch_up()
                 if condition():
                     yield
                     return
-
-    def _is_paused(self) -> bool:
-        """Return whether all threads have stopped: after SIGSTOP, a thread first finishes its current system call."""
-        try:
-            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
-        except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
-            return False
-        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
     @property
     def log(self) -> str:

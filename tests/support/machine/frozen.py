@@ -29,6 +29,17 @@ def stopped(pids: Sequence[int]) -> Iterator[None]:
         yield
 
 
+def are_stopped(pids: Sequence[int]) -> bool:
+    """Return whether all threads of these processes have stopped: after SIGSTOP, a thread first finishes its current
+    system call.
+    """
+    try:
+        stats = [(task / "stat").read_text() for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
+        return False
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 def _signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):  # it was killed in the meantime
         os.kill(pid, number)
