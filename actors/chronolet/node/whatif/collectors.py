@@ -14,6 +14,7 @@ The rules, which docs/commands.md explains to users:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ from chronolet_schemas import container_gc, image_gc
 from chronolet_schemas.envelope import Event, Message
 
 
-class _Estimate:
+class _Estimate(ABC):
     """What both collectors have in common. See `history.whatif.change.Estimating`."""
 
     def __init__(self, kind: str, decider: Decider[Any], both: Both, at: int) -> None:
@@ -83,21 +84,21 @@ class _Estimate:
             if message is not None:
                 yield from self._handle(message, now)
 
+    @abstractmethod
     def _answer(self) -> Message | None:
         """Return the result of an effect that is outstanding; None if there is none, or if nothing is known of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _seen(self, message: Message) -> Message | None:
         """Return a recorded message as it is with the change; None if it does not arrive."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _noted(self, event: Event) -> None:
         """Take note of an event of the changed run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _recorded(self, event: Event) -> None:
         """Take note of an event of the record."""
-        raise NotImplementedError
 
 
 class ImagesEstimate(_Estimate):
